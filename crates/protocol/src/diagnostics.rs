@@ -1,0 +1,32 @@
+//! The seam that takes raw causes, which browsers never see.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::Scope;
+
+/// Receives what a browser must not see: addresses, URLs, upstream texts. For an operator's log.
+pub trait Diagnostics: Send + Sync {
+    /// Takes one report. Must not block.
+    fn report(&self, diagnostic: &Diagnostic<'_>);
+}
+
+/// One raw cause, and where it arose.
+#[derive(Clone, Copy)]
+pub struct Diagnostic<'a> {
+    /// What was being done, in a few fixed words.
+    pub operation: &'static str,
+    /// The scope that it concerns, if any.
+    pub scope: Option<&'a Scope>,
+    /// The cause. It holds no object content and no credential.
+    pub cause: &'a (dyn Error + 'static),
+}
+
+impl fmt::Debug for Diagnostic<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Diagnostic")
+            .field("operation", &self.operation)
+            .field("cause", &self.cause.to_string())
+            .finish_non_exhaustive()
+    }
+}

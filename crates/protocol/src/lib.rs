@@ -1,0 +1,39 @@
+//! The wire, the scopes, the seams and the continuity rules of krm-stream.
+//!
+//! A Kubernetes watch goes in, a stream that a browser can simply trust comes out. This crate says what such a
+//! stream is. It reads no clock, spawns nothing and names no runtime: the time and random seeds are arguments.
+//! It does not open connections, project objects or keep state for readers; the crates above it do.
+
+mod authorizer;
+mod client_for;
+mod diagnostics;
+mod error;
+mod future;
+mod identity;
+pub mod json;
+mod moment;
+mod object;
+mod observer;
+mod principal;
+mod projection_policy;
+mod resource_version;
+mod scope;
+mod upstream;
+
+pub use authorizer::{AllowAll, Authorizer, Boundary};
+pub use client_for::{Client, ClientFor, Partition, PartitionKey};
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use error::{ErrorCode, StreamError};
+pub use future::BoxFuture;
+pub use identity::Identity;
+pub use moment::Moment;
+pub use object::{Object, ObjectError};
+pub use observer::{AuthorizationOutcome, EventType, Observation, Observer, SessionEndReason};
+pub use principal::{Principal, Subject, SubjectError};
+pub use projection_policy::{GrantNamed, ProjectionName, ProjectionPolicy};
+pub use resource_version::{Ordering, ResourceVersion};
+pub use scope::{LabelSelector, Scope, Target};
+pub use upstream::{
+    ActsAs, OpenError, Session, SessionEnd, SessionItem, Start, Upstream, UpstreamError, UpstreamErrorKind,
+    WatchEvent,
+};
