@@ -6,6 +6,7 @@
 
 mod authorizer;
 mod client_for;
+mod continuity;
 mod diagnostics;
 mod error;
 mod future;
@@ -22,6 +23,7 @@ mod upstream;
 
 pub use authorizer::{AllowAll, Authorizer, Boundary};
 pub use client_for::{Client, ClientFor, Partition, PartitionKey};
+pub use continuity::{Continuity, FeedEnd, Next, Verdict};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use error::{ErrorCode, StreamError};
 pub use future::BoxFuture;

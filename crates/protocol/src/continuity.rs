@@ -1,0 +1,518 @@
+//! What follows when a watch session ends: the continuity machine of a feed, without I/O and without a clock.
+//!
+//! # Why
+//! An API server closes every watch after some minutes, restarts, forgets old versions and answers nonsense under
+//! load. None of it is visible to a browser unless it must be.
+//!
+//! # How it is driven
+//! A driver keeps one [`Continuity`] per feed and does what it says:
+//! 1. [`next_open`](Continuity::next_open) says when to open which session; when that time has come the driver calls
+//!    [`request_sent`](Continuity::request_sent), opens, and reports [`opened`](Continuity::opened) or
+//!    [`open_failed`](Continuity::open_failed);
+//! 2. each event goes through [`event`](Continuity::event), whose [`Verdict`] says what to do with it;
+//! 3. the session's end goes to [`ended`](Continuity::ended).
+//!
+//! Where the answer is [`Next::Open`] it starts over at 1; [`Next::End`] ends the feed. `now` must not go backwards;
+//! if it does, nothing breaks but waits are longer.
+//!
+//! # Rules and precedence
+//! - A transport that ends after the boundary is resumed from the cursor; nobody is told. The cursor is the greatest
+//!   version the API server sent on an event or bookmark, taken before anything else looks at the event.
+//! - A reopen that fails is retried three times, then a fresh cycle is tried once, then the feed ends as unavailable.
+//! - 410 in any form begins a fresh cycle, spaced from the second in a row; so does an object without identity.
+//! - A fresh session that ends before its boundary, or within a second of it, is *early*: one is tolerated.
+//! - What the server said about our right or request (401, 403, 404, 400, 422) ends the feed at once: each stream
+//!   then goes through a cycle of its own. What cannot be read ends it for all.
+//! - Session starts are spaced, whatever the end was, unless the session lived or reached its asked timeout.
+//! - Where spacing, a hint of the API server and a retry delay meet, the longest wins.
+
+mod jitter;
+mod pace;
+
+use std::time::Duration;
+
+use jitter::Jitter;
+use pace::Pace;
+
+use crate::{
+    Moment, Object, OpenError, Ordering, ResourceVersion, SessionEnd, Start, StreamError, UpstreamError,
+    UpstreamErrorKind, WatchEvent,
+};
+
+/// A session that lived this long past its boundary or headers is a healthy one.
+const HEALTHY_AFTER: Duration = Duration::from_secs(5);
+/// A fresh session that ends this soon after its boundary is early; a resumed one that ends this soon after its
+/// headers without having delivered anything counts as a failed reopen.
+const EARLY_WITHIN: Duration = Duration::from_secs(1);
+/// How far before its asked timeout an end still counts as routine.
+const TIMEOUT_TOLERANCE: Duration = Duration::from_secs(1);
+/// The delays before the retries of a failed reopen, jittered.
+const RETRY_DELAYS: [Duration; 3] = [
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+];
+/// How many early ends in a row are tolerated.
+const TOLERATED_EARLY_ENDS: u32 = 1;
+/// The longest hint of an API server that is waited for.
+pub(crate) const LONGEST_HINT: Duration = Duration::from_secs(30);
+
+/// The continuity of one feed. See the [module's rules](self).
+#[derive(Debug)]
+pub struct Continuity {
+    ordering: Ordering,
+    jitter: Jitter,
+    state: State,
+    cursor: Option<ResourceVersion>,
+    /// Whether any session of this feed was ever open: before that, a failure is a failure to open.
+    was_open: bool,
+    retries: usize,
+    /// The fresh cycle that was tried after the retries is the last attempt.
+    last_attempt: bool,
+    early_ends: u32,
+    pace: Pace,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Waits for `at`; then the driver sends the request. On teardown: `Ended`.
+    Waiting { at: Moment, start: Start },
+    /// The request is out. Opened: `Snapshot` or `Live`. Failed: `Waiting` or `Ended`.
+    Opening { sent: Moment, start: Start },
+    /// A fresh session before its boundary. At the boundary: `Live`. On an end: `Waiting` for a fresh one.
+    Snapshot {
+        sent: Moment,
+        asked_timeout: Option<Duration>,
+    },
+    /// Continuous. On a routine end: `Waiting` to resume. On 410 or an unusable object: `Waiting` for a fresh one.
+    Live(Live),
+    /// The feed is over.
+    Ended,
+}
+
+#[derive(Clone, Debug)]
+struct Live {
+    sent: Moment,
+    asked_timeout: Option<Duration>,
+    /// The boundary of a fresh session, the headers of a resumed one.
+    since: Moment,
+    resumed: bool,
+    delivered: bool,
+}
+
+/// What to do with an event.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Hand the change on.
+    Deliver,
+    /// The snapshot is complete.
+    Boundary,
+    /// The snapshot is read again from its start: what is not seen again until the boundary is gone.
+    RestartSnapshot,
+    /// Do nothing: a bookmark, a replay, or a line of an unknown type.
+    Ignore,
+    /// Drop the session and do this.
+    Leave(Next),
+}
+
+/// What follows an end.
+#[derive(Debug)]
+pub enum Next {
+    /// Open a session, at [`next_open`](Continuity::next_open). With [`Start::After`] nothing was lost; with
+    /// [`Start::Fresh`] continuity is lost and a new snapshot comes.
+    Open,
+    /// The feed is over.
+    End(FeedEnd),
+}
+
+/// How a feed ends.
+#[derive(Clone, Debug)]
+pub enum FeedEnd {
+    /// The first session could not be opened: those who wait for it are refused.
+    NotOpened(UpstreamError),
+    /// The API server refused a feed that was open before: each of its streams begins a cycle of its own and is
+    /// refused, if so, as itself.
+    Refused(UpstreamError),
+    /// Retries are used up, or sessions keep ending early. Streams are told to come back.
+    Unavailable(Option<UpstreamError>),
+    /// Nothing that a retry could mend: all streams end with this terminal error.
+    Fatal(StreamError),
+    /// The driver's own wish.
+    Teardown,
+}
+
+impl Continuity {
+    /// A feed that is to be opened at once. `seed` is for jitter; two feeds should have different ones.
+    pub fn new(ordering: Ordering, now: Moment, seed: u64) -> Self {
+        Self {
+            ordering,
+            jitter: Jitter::new(seed),
+            state: State::Waiting {
+                at: now,
+                start: Start::Fresh,
+            },
+            cursor: None,
+            was_open: false,
+            retries: 0,
+            last_attempt: false,
+            early_ends: 0,
+            pace: Pace::new(),
+        }
+    }
+
+    /// When to send which request, if one is due.
+    #[must_use]
+    pub fn next_open(&self) -> Option<(Moment, Start)> {
+        match &self.state {
+            State::Waiting { at, start } => Some((*at, start.clone())),
+            State::Opening { .. } | State::Snapshot { .. } | State::Live(_) | State::Ended => None,
+        }
+    }
+
+    /// The version a new session would resume after.
+    pub fn cursor(&self) -> Option<&ResourceVersion> {
+        self.cursor.as_ref()
+    }
+
+    /// The request goes out now. Does nothing unless one was due.
+    pub fn request_sent(&mut self, now: Moment) {
+        if let State::Waiting { start, .. } = &self.state {
+            self.state = State::Opening {
+                sent: now,
+                start: start.clone(),
+            };
+            self.pace.session_starts(now);
+        }
+    }
+
+    /// The response headers of the session arrived. Does nothing unless a request was out.
+    pub fn opened(&mut self, now: Moment, asked_timeout: Option<Duration>) {
+        let State::Opening { sent, start } = &self.state else {
+            return;
+        };
+        let sent = *sent;
+        self.was_open = true;
+        self.state = match start {
+            Start::Fresh => State::Snapshot { sent, asked_timeout },
+            Start::After(_) => State::Live(Live {
+                sent,
+                asked_timeout,
+                since: now,
+                resumed: true,
+                delivered: false,
+            }),
+        };
+    }
+
+    /// The session could not be opened.
+    pub fn open_failed(&mut self, now: Moment, error: OpenError) -> Next {
+        let error = match error {
+            OpenError::Expired if self.was_open => return self.expired(now),
+            // A snapshot asks for no version that could have expired: this API server is not in order.
+            OpenError::Expired => UpstreamError::new(UpstreamErrorKind::Unavailable),
+            OpenError::Failed(error) => error,
+        };
+        match error.kind() {
+            // A first opening is never repeated unasked: its waiters are told.
+            _ if !self.was_open => self.end(FeedEnd::NotOpened(error)),
+            UpstreamErrorKind::Unavailable => self.retry(now, Some(error)),
+            UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
+            UpstreamErrorKind::Forbidden { .. }
+            | UpstreamErrorKind::Unauthenticated
+            | UpstreamErrorKind::NotFound
+            | UpstreamErrorKind::Rejected => self.end(FeedEnd::Refused(error)),
+            UpstreamErrorKind::LineTooLong { .. }
+            | UpstreamErrorKind::Unreadable
+            | UpstreamErrorKind::OutOfScope => self.unreadable(&error),
+        }
+    }
+
+    /// An event arrived.
+    pub fn event(&mut self, now: Moment, event: &WatchEvent) -> Verdict {
+        match (&mut self.state, event) {
+            (State::Snapshot { .. } | State::Live(_), WatchEvent::Unknown) => Verdict::Ignore,
+            (State::Snapshot { .. }, WatchEvent::SnapshotRestarted) => Verdict::RestartSnapshot,
+            (State::Live(_), WatchEvent::SnapshotRestarted) => Verdict::Leave(self.lose_continuity(now)),
+            (
+                State::Snapshot { .. },
+                WatchEvent::Bookmark {
+                    initial_events_end: false,
+                    ..
+                },
+            ) => Verdict::Ignore,
+            (
+                State::Snapshot { .. },
+                WatchEvent::Bookmark {
+                    resource_version,
+                    initial_events_end: true,
+                },
+            ) => self.boundary(now, resource_version.as_ref()),
+            (State::Live(live), WatchEvent::Bookmark { resource_version, .. }) => {
+                live.delivered = true;
+                self.bookmark(resource_version.as_ref())
+            }
+            (
+                State::Snapshot { .. } | State::Live(_),
+                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
+            ) => self.change(now, object),
+            (State::Waiting { .. } | State::Opening { .. } | State::Ended, _) => Verdict::Ignore,
+        }
+    }
+
+    /// The session ended.
+    pub fn ended(&mut self, now: Moment, end: SessionEnd) -> Next {
+        match end {
+            SessionEnd::Teardown => self.end(FeedEnd::Teardown),
+            SessionEnd::Expired => self.expired(now),
+            SessionEnd::Closed => self.closed(now, None),
+            SessionEnd::Failed(error) => match error.kind() {
+                UpstreamErrorKind::Unavailable => self.closed(now, Some(error)),
+                UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
+                UpstreamErrorKind::Forbidden { .. }
+                | UpstreamErrorKind::Unauthenticated
+                | UpstreamErrorKind::NotFound
+                | UpstreamErrorKind::Rejected => self.end(FeedEnd::Refused(error)),
+                UpstreamErrorKind::LineTooLong { .. }
+                | UpstreamErrorKind::Unreadable
+                | UpstreamErrorKind::OutOfScope => self.unreadable(&error),
+            },
+        }
+    }
+
+    /// An object that cannot be placed arrived where the driver found it, after [`event`](Self::event) said
+    /// [`Verdict::Deliver`]; or the driver wants a new cycle for a reason of its own.
+    pub fn lose_continuity(&mut self, now: Moment) -> Next {
+        if self.is_early(now) {
+            return self.early(now, None, Start::Fresh);
+        }
+        self.settle(now);
+        self.wait(now, Duration::ZERO, None, Start::Fresh)
+    }
+
+    fn boundary(&mut self, now: Moment, version: Option<&ResourceVersion>) -> Verdict {
+        let State::Snapshot { sent, asked_timeout } = self.state else {
+            return Verdict::Ignore;
+        };
+        if let Some(verdict) = self.refuse_unordered(version) {
+            return verdict;
+        }
+        // After a list the cursor starts at the list's own version, whatever the items' are:
+        // https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+        self.cursor = version.cloned();
+        self.retries = 0;
+        self.last_attempt = false;
+        self.state = State::Live(Live {
+            sent,
+            asked_timeout,
+            since: now,
+            resumed: false,
+            delivered: true,
+        });
+        Verdict::Boundary
+    }
+
+    fn bookmark(&mut self, version: Option<&ResourceVersion>) -> Verdict {
+        if let Some(version) = version {
+            if let Some(verdict) = self.refuse_unordered(Some(version)) {
+                return verdict;
+            }
+            self.advance(version);
+        }
+        self.retries = 0;
+        Verdict::Ignore
+    }
+
+    fn change(&mut self, now: Moment, object: &Object) -> Verdict {
+        if object.identity().is_none() {
+            return Verdict::Leave(self.lose_continuity(now));
+        }
+        let Some(version) = object.resource_version() else {
+            return self
+                .refuse_unordered(Some(&ResourceVersion::from("")))
+                .unwrap_or(Verdict::Deliver);
+        };
+        if let Some(verdict) = self.refuse_unordered(Some(version)) {
+            return verdict;
+        }
+        let State::Live(live) = &mut self.state else {
+            return Verdict::Deliver;
+        };
+        live.delivered = true;
+        self.retries = 0;
+        let is_replay = live.resumed
+            && self.ordering == Ordering::Strict
+            && self
+                .cursor
+                .as_ref()
+                .is_some_and(|cursor| !version.is_after(cursor));
+        if is_replay {
+            return Verdict::Ignore;
+        }
+        self.advance(version);
+        Verdict::Deliver
+    }
+
+    fn refuse_unordered(&mut self, version: Option<&ResourceVersion>) -> Option<Verdict> {
+        let refused =
+            self.ordering == Ordering::Strict && version.is_some_and(|version| !version.is_orderable());
+        refused.then(|| {
+            Verdict::Leave(self.end(FeedEnd::Fatal(StreamError::internal(
+                "this API server's resource versions do not order; the gateway can serve it with lenient ordering",
+            ))))
+        })
+    }
+
+    /// Moves the cursor up. Where two versions do not compare the later one to arrive is taken.
+    fn advance(&mut self, version: &ResourceVersion) {
+        let keeps = self.cursor.as_ref().is_some_and(|cursor| {
+            cursor
+                .compare(version)
+                .is_some_and(|ordering| ordering != std::cmp::Ordering::Less)
+        });
+        if !keeps {
+            self.cursor = Some(version.clone());
+        }
+    }
+
+    fn closed(&mut self, now: Moment, error: Option<UpstreamError>) -> Next {
+        let hint = error.as_ref().and_then(UpstreamError::retry_after);
+        match &self.state {
+            State::Snapshot { .. } => self.early(now, error, Start::Fresh),
+            State::Live(live) if self.cursor.is_none() => {
+                debug_assert!(!live.resumed, "a session is resumed from a cursor only");
+                self.lose_continuity(now)
+            }
+            State::Live(_) if self.is_early(now) => {
+                let start = self.resume();
+                self.early(now, error, start)
+            }
+            State::Live(live) => {
+                let reopened_in_vain = live.resumed
+                    && !live.delivered
+                    && now.since(live.since) < EARLY_WITHIN
+                    && !reached_timeout(now, live.sent, live.asked_timeout);
+                if error.is_some() || reopened_in_vain {
+                    return self.retry(now, error);
+                }
+                self.retries = 0;
+                self.settle(now);
+                let start = self.resume();
+                self.wait(now, Duration::ZERO, hint, start)
+            }
+            State::Waiting { .. } | State::Opening { .. } => self.retry(now, error),
+            State::Ended => self.end(FeedEnd::Teardown),
+        }
+    }
+
+    /// A reopen or relist failed: three retries, then one fresh cycle, then the end.
+    fn retry(&mut self, now: Moment, error: Option<UpstreamError>) -> Next {
+        if self.last_attempt {
+            return self.end(FeedEnd::Unavailable(error));
+        }
+        self.settle(now);
+        let hint = error.as_ref().and_then(UpstreamError::retry_after);
+        if let Some(delay) = RETRY_DELAYS.get(self.retries) {
+            self.retries += 1;
+            let start = self.resume();
+            return self.wait(now, *delay, hint, start);
+        }
+        self.last_attempt = true;
+        self.wait(now, Duration::ZERO, hint, Start::Fresh)
+    }
+
+    fn expired(&mut self, now: Moment) -> Next {
+        self.settle(now);
+        let delay = self.pace.expired(now);
+        self.wait(now, delay, None, Start::Fresh)
+    }
+
+    /// The API server asks to come back later, and without the version.
+    fn begin_again(&mut self, now: Moment, hint: Option<Duration>) -> Next {
+        if !matches!(self.state, State::Live(_)) && self.retries >= RETRY_DELAYS.len() {
+            return self.retry(now, None);
+        }
+        self.settle(now);
+        let delay = RETRY_DELAYS[self.retries.min(RETRY_DELAYS.len() - 1)];
+        self.retries += 1;
+        self.wait(now, delay, hint, Start::Fresh)
+    }
+
+    fn early(&mut self, now: Moment, error: Option<UpstreamError>, start: Start) -> Next {
+        self.early_ends += 1;
+        if self.early_ends > TOLERATED_EARLY_ENDS {
+            return self.end(FeedEnd::Unavailable(error));
+        }
+        let hint = error.as_ref().and_then(UpstreamError::retry_after);
+        self.settle(now);
+        self.wait(now, Duration::ZERO, hint, start)
+    }
+
+    fn unreadable(&mut self, error: &UpstreamError) -> Next {
+        // None of these texts names an identity, so it does not matter whose the upstream has.
+        self.end(FeedEnd::Fatal(error.to_stream_error(crate::ActsAs::Service)))
+    }
+
+    /// Whether an end of the open session at `now` is early.
+    fn is_early(&self, now: Moment) -> bool {
+        match &self.state {
+            State::Snapshot { .. } => true,
+            State::Live(live) => {
+                !live.resumed
+                    && now.since(live.since) < EARLY_WITHIN
+                    && !reached_timeout(now, live.sent, live.asked_timeout)
+            }
+            State::Waiting { .. } | State::Opening { .. } | State::Ended => false,
+        }
+    }
+
+    /// Closes the account of the session that ends at `now`: a healthy one resets the spacing and the row of early
+    /// ends, any other widens the spacing.
+    fn settle(&mut self, now: Moment) {
+        let healthy = match &self.state {
+            State::Live(live) => {
+                now.since(live.since) >= HEALTHY_AFTER || reached_timeout(now, live.sent, live.asked_timeout)
+            }
+            State::Snapshot { sent, asked_timeout } => reached_timeout(now, *sent, *asked_timeout),
+            State::Waiting { .. } | State::Opening { .. } | State::Ended => false,
+        };
+        if healthy {
+            self.early_ends = 0;
+            self.pace.lived();
+        } else {
+            self.pace.widen();
+        }
+    }
+
+    /// From the cursor if there is one.
+    fn resume(&self) -> Start {
+        self.cursor.clone().map_or(Start::Fresh, Start::After)
+    }
+
+    fn wait(&mut self, now: Moment, delay: Duration, hint: Option<Duration>, start: Start) -> Next {
+        let after_delay = now + self.jitter.spread(delay);
+        let after_hint = now + hint.unwrap_or_default().min(LONGEST_HINT);
+        let after_spacing = self.pace.earliest(&mut self.jitter);
+        if start == Start::Fresh {
+            // The new cycle's first request must not carry an old version.
+            self.cursor = None;
+        }
+        self.state = State::Waiting {
+            at: after_delay.max(after_hint).max(after_spacing).max(now),
+            start,
+        };
+        Next::Open
+    }
+
+    fn end(&mut self, end: FeedEnd) -> Next {
+        self.state = State::Ended;
+        Next::End(end)
+    }
+}
+
+/// Whether a session that was asked for at `sent` has reached the timeout it asked for.
+fn reached_timeout(now: Moment, sent: Moment, asked_timeout: Option<Duration>) -> bool {
+    asked_timeout.is_some_and(|asked| now.since(sent) + TIMEOUT_TOLERANCE >= asked)
+}
+
+#[cfg(test)]
+mod tests;
