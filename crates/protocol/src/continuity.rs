@@ -230,16 +230,8 @@ impl Continuity {
     /// An event arrived.
     pub fn event(&mut self, now: Moment, event: &WatchEvent) -> Verdict {
         match (&mut self.state, event) {
-            (State::Snapshot { .. } | State::Live(_), WatchEvent::Unknown) => Verdict::Ignore,
             (State::Snapshot { .. }, WatchEvent::SnapshotRestarted) => Verdict::RestartSnapshot,
             (State::Live(_), WatchEvent::SnapshotRestarted) => Verdict::Leave(self.lose_continuity(now)),
-            (
-                State::Snapshot { .. },
-                WatchEvent::Bookmark {
-                    initial_events_end: false,
-                    ..
-                },
-            ) => Verdict::Ignore,
             (
                 State::Snapshot { .. },
                 WatchEvent::Bookmark {
@@ -255,7 +247,15 @@ impl Continuity {
                 State::Snapshot { .. } | State::Live(_),
                 WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
             ) => self.change(now, object),
-            (State::Waiting { .. } | State::Opening { .. } | State::Ended, _) => Verdict::Ignore,
+            (
+                State::Snapshot { .. },
+                WatchEvent::Bookmark {
+                    initial_events_end: false,
+                    ..
+                },
+            )
+            | (State::Snapshot { .. } | State::Live(_), WatchEvent::Unknown)
+            | (State::Waiting { .. } | State::Opening { .. } | State::Ended, _) => Verdict::Ignore,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::Scope;
 
@@ -9,6 +11,35 @@ use crate::Scope;
 pub trait Diagnostics: Send + Sync {
     /// Takes one report. Must not block.
     fn report(&self, diagnostic: &Diagnostic<'_>);
+}
+
+/// Diagnostics that may be absent, and whose panic harms nobody.
+#[derive(Clone, Default)]
+pub struct Diagnosing(Option<Arc<dyn Diagnostics>>);
+
+impl Diagnosing {
+    /// Tells `diagnostics`.
+    pub fn with(diagnostics: Arc<dyn Diagnostics>) -> Self {
+        Self(Some(diagnostics))
+    }
+
+    /// Passes one report on. A panic of the receiver ends here.
+    pub fn report(&self, operation: &'static str, scope: Option<&Scope>, cause: &(dyn Error + 'static)) {
+        if let Some(diagnostics) = &self.0 {
+            let diagnostic = Diagnostic {
+                operation,
+                scope,
+                cause,
+            };
+            let _ = catch_unwind(AssertUnwindSafe(|| diagnostics.report(&diagnostic)));
+        }
+    }
+}
+
+impl fmt::Debug for Diagnosing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Diagnosing").field(&self.0.is_some()).finish()
+    }
 }
 
 /// One raw cause, and where it arose.

@@ -1,5 +1,8 @@
 //! The seam that counts: synchronous observations of low cardinality.
 
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{ErrorCode, ProjectionName};
@@ -9,6 +12,30 @@ use crate::{ErrorCode, ProjectionName};
 pub trait Observer: Send + Sync {
     /// Takes one observation.
     fn observe(&self, observation: &Observation);
+}
+
+/// An observer that may be absent, and whose panic harms nobody.
+#[derive(Clone, Default)]
+pub struct Observing(Option<Arc<dyn Observer>>);
+
+impl Observing {
+    /// Tells `observer`.
+    pub fn with(observer: Arc<dyn Observer>) -> Self {
+        Self(Some(observer))
+    }
+
+    /// Passes one observation on. A panic of the observer ends here: it must not end a stream.
+    pub fn observe(&self, observation: &Observation) {
+        if let Some(observer) = &self.0 {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(observation)));
+        }
+    }
+}
+
+impl fmt::Debug for Observing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Observing").field(&self.0.is_some()).finish()
+    }
 }
 
 /// What happened. Every `…Opened` is followed by its `…Closed`.
@@ -157,5 +184,24 @@ impl AuthorizationOutcome {
             Self::Denied => "denied",
             Self::Failed => "failed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Panics;
+
+    impl Observer for Panics {
+        fn observe(&self, _: &Observation) {
+            panic!("an observer's own fault");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_an_observer_ends_in_the_observer() {
+        Observing::with(Arc::new(Panics)).observe(&Observation::StreamOpened);
+        Observing::default().observe(&Observation::StreamOpened);
     }
 }

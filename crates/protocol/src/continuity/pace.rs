@@ -8,7 +8,7 @@ use crate::Moment;
 const FIRST_SPACING: Duration = Duration::from_millis(250);
 const WIDEST_SPACING: Duration = Duration::from_secs(30);
 /// A row of 410s ends after this long without one.
-const EXPIRED_ROW_ENDS: Duration = Duration::from_secs(60);
+const EXPIRED_ROW_ENDS: Duration = Duration::from_mins(1);
 
 /// The spacing of a feed's session starts, and its row of 410s.
 #[derive(Debug)]
