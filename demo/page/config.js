@@ -55,10 +55,10 @@ export function normalise(given) {
     : DEFAULTS.scopes;
   return {
     targets: strings(given?.targets) ?? DEFAULTS.targets,
-    scopes: scopes.map(({ label, query }) => ({
-      label: typeof label === 'string' && label !== '' ? label : query,
-      query: formatScope(parseScope(query)),
-    })),
+    scopes: scopes.map((scope) => {
+      const query = formatScope(parseScope(scope.query));
+      return { label: typeof scope.label === 'string' && scope.label !== '' ? scope.label : query, query };
+    }),
     projections: strings(given?.projections) ?? DEFAULTS.projections,
     streamPath: typeof given?.streamPath === 'string' ? given.streamPath : DEFAULTS.streamPath,
   };

@@ -174,6 +174,8 @@ function showEmpty() {
     text = 'Choose a scope on the left. A version and a resource are what every scope needs.';
   } else if (rows.size === 0 && state === 'live') {
     text = 'Nothing is in this scope. What is created will appear here.';
+  } else if (rows.size === 0 && state === 'ended') {
+    text = 'Nothing was received before the stream ended.';
   } else if (rows.size > 0 && rows.visible.length === 0 && byId('filter').value !== '') {
     text = 'No object passes the filter.';
   }

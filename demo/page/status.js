@@ -80,8 +80,9 @@ export class StatusBar {
   showRate(perSecond, history) {
     const rounded = perSecond >= 10 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10;
     set('rate', 'rate', rounded, rounded.toLocaleString('en'));
-    const most = Math.max(1, ...history);
-    const points = history.map((count, index) => `${index},${(19 - (18 * count) / most).toFixed(1)}`);
+    // By square root: beside a snapshot's thousands the live changes are still to be seen.
+    const most = Math.sqrt(Math.max(1, ...history));
+    const points = history.map((count, index) => `${index},${(19 - (18 * Math.sqrt(count)) / most).toFixed(1)}`);
     byId('sparkline').firstElementChild.setAttribute('points', points.join(' '));
   }
 

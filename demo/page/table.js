@@ -319,7 +319,6 @@ function spacer() {
   row.className = 'spacer';
   row.setAttribute('aria-hidden', 'true');
   row.append(document.createElement('td'));
-  row.firstChild.colSpan = 6;
   row.hidden = true;
   return row;
 }
