@@ -1,0 +1,196 @@
+//! What every `Cargo.toml`, README and the change log must have.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::edges::Member;
+use super::{Finding, TidyError};
+use crate::files;
+
+const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// All members' manifests, the workspace's own, and the files that go with them.
+pub(super) fn check(root: &Path, members: &[&Member]) -> Result<Vec<Finding>, TidyError> {
+    let mut findings = Vec::new();
+    let mut used = BTreeSet::new();
+    for member in members {
+        let manifest = parse(&member.manifest, &member.manifest_text)?;
+        findings.extend(member_manifest(&member.manifest, &manifest));
+        used.extend(
+            dependency_tables(&manifest)
+                .into_iter()
+                .flat_map(Table::keys)
+                .cloned(),
+        );
+        if member.is_library() && !root.join(&member.manifest).with_file_name("README.md").is_file() {
+            let message = "the library has no README.md; write what it is for, and what it is not";
+            findings.push(Finding::error(&member.manifest, None, message));
+        }
+    }
+    let path = Path::new("Cargo.toml");
+    findings.extend(workspace_dependencies(
+        path,
+        &files::read(&root.join(path))?,
+        &used,
+    ));
+    findings.extend(change_log(
+        &files::read(&root.join("CHANGELOG.md")).unwrap_or_default(),
+    ));
+    Ok(findings)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Table, TidyError> {
+    text.parse::<Table>().map_err(|error| TidyError::Manifest {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+fn member_manifest(path: &Path, manifest: &Table) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+    if lints != Some(&Value::Boolean(true)) {
+        findings.push(Finding::error(
+            path,
+            None,
+            "the workspace's lints are off; add: [lints] workspace = true",
+        ));
+    }
+    for (name, dependency) in dependency_tables(manifest).into_iter().flatten() {
+        if dependency.get("workspace") != Some(&Value::Boolean(true)) {
+            let message = format!(
+                "{name} has a version of its own; name it, with its reason, in [workspace.dependencies] of the root, \
+                 and write here: {name} = {{ workspace = true }}"
+            );
+            findings.push(Finding::error(path, None, message));
+        }
+    }
+    findings
+}
+
+/// Every table of dependencies, those for one platform included.
+fn dependency_tables(manifest: &Table) -> Vec<&Table> {
+    let platforms = manifest
+        .get("target")
+        .and_then(Value::as_table)
+        .into_iter()
+        .flat_map(Table::values);
+    let sections = platforms
+        .filter_map(Value::as_table)
+        .chain(std::iter::once(manifest));
+    sections
+        .flat_map(|section| {
+            DEPENDENCIES
+                .iter()
+                .filter_map(|name| section.get(*name)?.as_table())
+        })
+        .collect()
+}
+
+/// Each entry says why it is there: in a comment behind it, or in one above its block.
+fn workspace_dependencies(path: &Path, text: &str, used: &BTreeSet<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut inside = false;
+    let mut block_has_reason = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with('[') {
+            inside = line.trim() == "[workspace.dependencies]";
+            block_has_reason = false;
+        } else if line.trim().is_empty() {
+            block_has_reason = false;
+        } else if line.starts_with('#') {
+            block_has_reason = true;
+        } else if inside {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or(line);
+            if !block_has_reason && !has_comment(line) {
+                let message = format!("{name} has no reason; say in a comment behind it what it is for");
+                findings.push(Finding::error(path, index + 1, message));
+            }
+            if !used.contains(name) {
+                findings.push(Finding::warning(
+                    path,
+                    index + 1,
+                    format!("no crate of the workspace uses {name}"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a `#` stands outside of quotes, with words behind it.
+fn has_comment(line: &str) -> bool {
+    let mut quoted = false;
+    for (index, character) in line.char_indices() {
+        match character {
+            '"' => quoted = !quoted,
+            '#' if !quoted => return !line[index + 1..].trim().is_empty(),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn change_log(text: &str) -> Option<Finding> {
+    let found = text
+        .lines()
+        .any(|line| line.starts_with('#') && line.contains("Unreleased"));
+    let message = "there is no section \"Unreleased\"; add it, with what changes for a user";
+    (!found).then(|| Finding::error(Path::new("CHANGELOG.md"), None, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(text: &str) -> Vec<String> {
+        let path = Path::new("crates/x/Cargo.toml");
+        member_manifest(path, &parse(path, text).unwrap())
+            .iter()
+            .map(Finding::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_member_takes_lints_and_versions_from_the_workspace() {
+        let tidy = "[lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n\
+                    [target.'cfg(unix)'.dependencies]\nlibc = { workspace = true, features = [\"x\"] }\n";
+        assert_eq!(member(tidy), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_member_with_lints_or_versions_of_its_own_is_an_error() {
+        let found =
+            member("[lints]\nworkspace = false\n[target.'cfg(unix)'.dev-dependencies]\nlibc = \"0.2\"\n");
+        assert!(found[0].contains("[lints] workspace = true"), "{found:?}");
+        assert!(found[1].contains("libc = { workspace = true }"), "{found:?}");
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_dependency_without_a_reason_is_an_error_at_its_line() {
+        let text = "[workspace.dependencies]\n# Our own.\nours = { path = \"x\" }\nmore = { path = \"y\" }\n\n\
+                    bytes = \"1\" # frames\nodd = \"#1\"\n[workspace.lints]\nthis = \"is no dependency\"\n";
+        let used = ["ours", "more", "odd"].map(str::to_owned).into();
+        let found: Vec<String> = workspace_dependencies(Path::new("Cargo.toml"), text, &used)
+            .iter()
+            .map(Finding::to_string)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "warning: Cargo.toml:6: no crate of the workspace uses bytes",
+                "error: Cargo.toml:7: odd has no reason; say in a comment behind it what it is for",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_change_log_has_a_section_for_what_is_not_released() {
+        assert_eq!(change_log("# Changes\n\n## Unreleased\n"), None);
+        assert!(change_log("# Changes\n\nUnreleased things come later.\n").is_some());
+        assert!(change_log("").is_some());
+    }
+}
