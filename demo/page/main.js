@@ -171,7 +171,7 @@ function showEmpty() {
   const state = connection?.state.name ?? 'idle';
   let text = '';
   if (state === 'idle') {
-    text = 'Choose a scope on the left. A version and a resource are what every scope needs.';
+    text = 'Choose one of the scopes, or fill in another: a version and a resource are what each needs.';
   } else if (rows.size === 0 && state === 'live') {
     text = 'Nothing is in this scope. What is created will appear here.';
   } else if (rows.size === 0 && state === 'ended') {

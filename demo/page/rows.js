@@ -79,6 +79,7 @@ export class Rows {
   upsert(change, { now, news }) {
     let row = this.#rows.get(change.key);
     const metadata = change.object.metadata;
+    const before = { ...row };
     if (row === undefined) {
       row = { key: change.key, uid: metadata.uid, changes: 0, version: 0, changedAt: now, conditions: [], flash: null, leaving: false };
       this.#rows.set(change.key, row);
@@ -87,7 +88,7 @@ export class Rows {
       row.leaving = false;
       this.#leaving -= 1;
       row.flash = 'added';
-      row.version += 1;
+      row.changedAt = now;
     } else if (!change.changed) {
       row.text = change.text;
       row.redacted = change.redacted;
@@ -98,7 +99,6 @@ export class Rows {
       row.changedAt = now;
     }
 
-    const before = { ...row };
     row.name = string(metadata.name);
     row.namespace = string(metadata.namespace);
     row.created = instant(metadata.creationTimestamp);
@@ -109,7 +109,7 @@ export class Rows {
     row.haystack = haystack(row, metadata.labels);
     row.version += 1;
 
-    this.#withConditions += Number(row.conditions.length > 0) - Number(before.conditions.length > 0);
+    this.#withConditions += Number(row.conditions.length > 0) - Number((before.conditions ?? []).length > 0);
     this.#orderIsOld ||= before.summary === undefined
       || COLUMNS[this.#column](before, row) !== 0
       || (this.#needles.length > 0 && before.haystack !== row.haystack);

@@ -126,6 +126,7 @@ export class Table {
     }
 
     const now = Date.now();
+    const news = [];
     let place = this.#above.nextSibling;
     for (let index = start; index < last; index += 1) {
       const row = visible[index];
@@ -135,7 +136,9 @@ export class Table {
       } else {
         this.#body.insertBefore(element, place);
       }
-      this.#show(element, row, index, now);
+      if (this.#show(element, row, index, now)) {
+        news.push(element);
+      }
     }
     this.#above.firstChild.style.height = `${start * height}px`;
     this.#below.firstChild.style.height = `${(visible.length - last) * height}px`;
@@ -143,6 +146,8 @@ export class Table {
     this.#below.hidden = visible.length === last;
     this.#table.setAttribute('aria-rowcount', String(visible.length + 1));
     this.#table.dataset.conditions = String(this.#rows.haveConditions);
+    // Last, since it asks for the layout: of half-moved rows that would be another height, and would move the scroll.
+    flash(news);
     const active = this.#cursor === null ? undefined : this.#mounted.get(this.#cursor);
     if (active) {
       this.#table.setAttribute('aria-activedescendant', active.id);
@@ -184,13 +189,14 @@ export class Table {
     return element;
   }
 
+  /** Brings a row's element up to date; returns whether a change is to be shown. */
   #show(element, row, index, now) {
     element.setAttribute('aria-rowindex', String(index + 2));
     element.setAttribute('aria-selected', String(row.key === this.#selected));
     element.classList.toggle('cursor', row.key === this.#cursor);
     element.classList.toggle('leaving', row.leaving);
     if (element.shown.version === row.version) {
-      return;
+      return false;
     }
     element.shown.version = row.version;
     element.shown.row = row;
@@ -204,12 +210,17 @@ export class Table {
     element.dataset.changes = String(row.changes);
     showAges(element, now);
 
-    if (row.flash !== null) {
-      const statusChanged = element.shown.status !== null && element.shown.status !== row.summary.text;
-      flash(element, row.flash, statusChanged);
-      row.flash = null;
+    // A row that comes into view later than this has no news any more.
+    const news = row.flash !== null && now - row.changedAt < FLASH_MS;
+    if (news) {
+      element.dataset.flash = row.flash;
+      if (element.shown.status !== null && element.shown.status !== row.summary.text) {
+        element.dataset.statusChanged = 'true';
+      }
     }
+    row.flash = null;
     element.shown.status = row.summary.text;
+    return news;
   }
 
   #choose(key) {
@@ -271,20 +282,22 @@ export class Table {
   }
 }
 
-/** Marks a row as changed for a moment; a change in between begins the moment anew. */
-function flash(element, kind, statusChanged) {
-  clearTimeout(element.shown.timer);
-  element.classList.remove('flash');
-  element.dataset.flash = kind;
-  element.dataset.statusChanged = String(statusChanged || (element.dataset.statusChanged === 'true'));
-  // A restarted animation needs a layout in between; it is limited to the few rows in view.
-  void element.offsetWidth;
-  element.classList.add('flash');
-  element.shown.timer = setTimeout(() => {
+/** Marks rows as changed for a moment; a change in between begins the moment anew. */
+function flash(elements) {
+  for (const element of elements) {
     element.classList.remove('flash');
-    delete element.dataset.flash;
-    delete element.dataset.statusChanged;
-  }, FLASH_MS);
+  }
+  // An animation begins anew only with a layout in between: one, for all of the few rows in view.
+  void elements[0]?.offsetWidth;
+  for (const element of elements) {
+    clearTimeout(element.shown.timer);
+    element.classList.add('flash');
+    element.shown.timer = setTimeout(() => {
+      element.classList.remove('flash');
+      delete element.dataset.flash;
+      delete element.dataset.statusChanged;
+    }, FLASH_MS);
+  }
 }
 
 function showAges(element, now) {

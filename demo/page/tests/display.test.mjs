@@ -125,6 +125,18 @@ test('a change that moves nothing leaves the order alone', () => {
   assert.equal(rows.get('a').changes, 1);
 });
 
+test('sorted by change, what changes last comes first', () => {
+  const rows = new Rows();
+  ['a', 'b'].forEach((name, now) => rows.upsert(upsert(name, name), { now, news: true }));
+  rows.sortBy('changed');
+  rows.order();
+  assert.deepEqual(rows.visible.map(({ name }) => name), ['b', 'a']);
+  rows.upsert(upsert('a', 'a'), { now: 2, news: true });
+  assert.equal(rows.orderIsOld, true);
+  rows.order();
+  assert.deepEqual(rows.visible.map(({ name }) => name), ['a', 'b']);
+});
+
 test('the rate is that of the last whole seconds', () => {
   const rate = new Rate();
   for (let now = 0; now < 10_000; now += 100) {
