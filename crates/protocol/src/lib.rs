@@ -34,7 +34,10 @@ pub use observer::{AuthorizationOutcome, EventType, Observation, Observer, Obser
 pub use principal::{Principal, Subject, SubjectError};
 pub use projection_policy::{GrantNamed, ProjectionName, ProjectionPolicy};
 pub use resource_version::{Ordering, ResourceVersion};
-pub use scope::{LabelSelector, Scope, Target};
+pub use scope::{
+    LabelSelector, LabelSelectorError, ResourceRule, Scope, ScopeBuilder, ScopeError, ScopeField,
+    ScopePolicy, ScopeRequest, Target,
+};
 pub use upstream::{
     ActsAs, OpenError, Session, SessionEnd, SessionItem, Start, Upstream, UpstreamError, UpstreamErrorKind,
     WatchEvent,
