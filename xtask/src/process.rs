@@ -185,36 +185,67 @@ fn kill(signal: &str, target: &str) -> bool {
     shell.status().is_ok_and(|status| status.success())
 }
 
+/// What has become of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Running,
+    /// It was killed; its threads, and with them its ports, are still being taken down.
+    Exiting,
+    /// It is no more, or its id is another's now.
+    Gone,
+}
+
 /// Whether the process `pid` runs, and its command line names `marker`.
 ///
 /// The marker, a folder that only this process was given, guards against ids that were used again.
-/// A process that ended and only waits to be reaped is not running.
 pub(crate) fn is_running(pid: u32, marker: &Path) -> bool {
-    let marker = marker.to_string_lossy();
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    if Path::new("/proc/self").exists() {
-        // A zombie has an empty command line, so it never matches.
-        return std::fs::read(process.join("cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker.as_ref()));
-    }
-    let asked = output(Command::new("ps").args(["-o", "args=", "-p", &pid.to_string()]));
-    asked.is_ok_and(|line| line.contains(marker.as_ref()))
+    presence(pid, marker) == Presence::Running
 }
 
-/// Ends a process: asks it, waits `grace`, then kills it, and returns once it is gone.
+fn presence(pid: u32, marker: &Path) -> Presence {
+    let marker = marker.to_string_lossy();
+    if !Path::new("/proc/self").exists() {
+        let asked = output(Command::new("ps").args(["-o", "args=", "-p", &pid.to_string()]));
+        let runs = asked.is_ok_and(|line| line.contains(marker.as_ref()));
+        return if runs { Presence::Running } else { Presence::Gone };
+    }
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    match std::fs::read(process.join("cmdline")) {
+        Ok(line) if String::from_utf8_lossy(&line).contains(marker.as_ref()) => Presence::Running,
+        // The first thing that a dying process loses is its memory, and its command line with it.
+        Ok(line) if line.is_empty() && !has_ended(&process) => Presence::Exiting,
+        Ok(_) | Err(_) => Presence::Gone,
+    }
+}
+
+/// Whether a process without a command line has no thread left, and only waits to be reaped.
+fn has_ended(process: &Path) -> bool {
+    let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+    // The state follows the program's name, which is in parentheses and may hold any character.
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let zombie = stat
+        .rsplit_once(')')
+        .is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']));
+    zombie && threads <= 1
+}
+
+/// Ends a process: asks it, waits `grace`, then kills it, and returns once it and its ports are free.
+///
+/// # Errors
+///
+/// When it is still there long after the kill.
 pub(crate) fn end(pid: u32, marker: &Path, grace: Duration) -> Result<(), ProcessError> {
-    if !is_running(pid, marker) {
-        return Ok(());
-    }
-    if !grace.is_zero() {
-        signal(pid, Signal::Terminate);
-        if wait::until(grace, || (!is_running(pid, marker)).then_some(())).is_some() {
-            return Ok(());
+    let gone = || (presence(pid, marker) == Presence::Gone).then_some(());
+    if is_running(pid, marker) {
+        if !grace.is_zero() {
+            signal(pid, Signal::Terminate);
+            if wait::until(grace, gone).is_some() {
+                return Ok(());
+            }
         }
+        signal(pid, Signal::Kill);
     }
-    signal(pid, Signal::Kill);
-    wait::until(GONE_WITHIN, || (!is_running(pid, marker)).then_some(()))
-        .ok_or(ProcessError::Immortal { pid })
+    wait::until(GONE_WITHIN, gone).ok_or(ProcessError::Immortal { pid })
 }
 
 #[cfg(test)]

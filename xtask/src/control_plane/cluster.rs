@@ -235,6 +235,8 @@ impl ControlPlane {
     /// When the process ends at once, or the API server is not ready in time.
     pub(crate) fn launch(&mut self, component: Component) -> Result<(), ClusterError> {
         if !self.is_running(component) {
+            // One that was killed a moment ago may still hold the port.
+            process::end(self.process(component).pid, &self.state, Duration::ZERO)?;
             self.record.process_mut(component).pid = self.spawn(component)?;
             self.record.write(&self.state)?;
         }
