@@ -58,10 +58,15 @@ impl Owed {
         self.due -= usize::from(word.due & bit != 0);
         word.due &= !bit;
         word.unsent &= !bit;
+        self.release_if_empty();
+        was_unsent
+    }
+
+    /// Gives the memory back if nothing is due.
+    pub(super) fn release_if_empty(&mut self) {
         if self.due == 0 {
             self.words = Vec::new();
         }
-        was_unsent
     }
 
     /// The first slot from this one on that is due.

@@ -48,14 +48,13 @@ impl<I: Identified + Clone> Reading<I> {
     pub(super) fn begin<V, P>(changelog: &Changelog<I, V, P>) -> Self {
         let head = changelog.head();
         let mut owed = Owed::default();
-        if changelog.live() > 0 {
-            owed.reserve(changelog.slots_end());
-        }
+        owed.reserve(changelog.slots_end());
         for (slot, entry) in changelog.slots_from(0) {
             if entry.is_live() {
                 owed.owe_unsent(slot);
             }
         }
+        owed.release_if_empty();
         changelog.readers().enter(head);
         Self {
             epoch: changelog.epoch(),
@@ -124,6 +123,7 @@ impl<I: Identified + Clone> Reading<I> {
                 self.owe(slot, entry, since);
             }
         }
+        self.owed.release_if_empty();
         if since != changelog.head() {
             self.cursor = changelog.head();
             changelog.readers().advance(since, self.cursor);

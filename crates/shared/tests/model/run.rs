@@ -1,0 +1,355 @@
+//! The naive model and the real types in lock-step, with every rule checked at every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krm_stream_shared::{Changelog, Progress, Snapshot, Sweep};
+
+use crate::broken::Rule;
+use crate::consumer::{Consumer, check};
+use crate::frames::{Budget, Collected, Frame, State, Uid};
+use crate::naive::{AtCycleEnd, Feed, Stream};
+
+/// A feed, its streams and their consumers.
+pub(crate) struct Run {
+    pub(crate) feed: Feed,
+    pub(crate) real: Option<Changelog<Uid, u64, State>>,
+    pub(crate) boundary: Option<u64>,
+    next_id: usize,
+    pub(crate) trace: Trace,
+}
+
+/// One stream, once or twice, and its browser.
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) sweep: Sweep<Uid>,
+    pub(crate) consumer: Consumer,
+    needs_epoch: u64,
+    /// For each slot that waits: the slots that were sent since it does.
+    pub(crate) waits: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+/// What becomes of the frames.
+pub(crate) enum Trace {
+    Dropped,
+    Printed,
+    /// FNV-1a over the lines.
+    Digest(u64),
+    /// The text of all frames.
+    Text(String),
+}
+
+impl Trace {
+    fn frame(&mut self, frame: &Frame) {
+        match self {
+            Self::Dropped => {}
+            Self::Printed => eprintln!("{frame}"),
+            Self::Digest(digest) => {
+                for byte in format!("{frame}\n").bytes() {
+                    *digest = (*digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+                }
+            }
+            Self::Text(text) => {
+                text.push_str(&frame.to_string());
+                text.push('\n');
+            }
+        }
+    }
+}
+
+/// The start of an FNV-1a digest.
+pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+impl Run {
+    /// Both, compared at every step.
+    pub(crate) fn both(queue_depth: usize) -> Self {
+        Self {
+            real: Some(Changelog::new(queue_depth)),
+            ..Self::model(queue_depth, None)
+        }
+    }
+
+    /// The naive model alone, perhaps with a rule broken.
+    pub(crate) fn model(queue_depth: usize, broken: Option<Rule>) -> Self {
+        let feed = Feed::new(queue_depth, broken);
+        Self {
+            feed,
+            real: None,
+            boundary: None,
+            next_id: 0,
+            trace: Trace::Dropped,
+        }
+    }
+
+    pub(crate) fn reach_boundary(&mut self) {
+        self.boundary.get_or_insert(self.feed.head);
+        self.feed.reach_boundary();
+        if let Some(real) = &mut self.real {
+            real.reach_boundary();
+        }
+    }
+
+    pub(crate) fn begin_epoch(&mut self) {
+        self.boundary = None;
+        self.feed.begin_epoch();
+        if let Some(real) = &mut self.real {
+            drop(real.begin_epoch());
+        }
+    }
+
+    pub(crate) fn lose_continuity(&mut self) {
+        self.feed.lose_continuity();
+        if let Some(real) = &mut self.real {
+            real.lose_continuity();
+        }
+    }
+
+    pub(crate) fn swap(&mut self, state: &[(Uid, State)]) {
+        self.feed.swap(state);
+        self.boundary = Some(self.feed.head);
+        if let Some(real) = &mut self.real {
+            let mut next = Snapshot::new();
+            for (uid, state) in state {
+                next.upsert(uid.clone(), state.resource_version, *state);
+            }
+            drop(real.swap(next));
+        }
+    }
+
+    pub(crate) fn upsert(&mut self, uid: &Uid, state: State) -> Result<(), String> {
+        self.change(|run| {
+            run.feed.upsert(uid, state, false);
+            if let Some(real) = &mut run.real {
+                real.upsert(uid.clone(), state.resource_version, state);
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn upsert_suppressed(&mut self, uid: &Uid, state: State) -> Result<(), String> {
+        self.change(|run| {
+            let (head, was_live) = (
+                run.feed.head,
+                run.feed.entries.get(uid).is_some_and(|entry| entry.live),
+            );
+            run.feed.upsert(uid, state, true);
+            check!(
+                (run.feed.head == head) == was_live,
+                "a suppressed upsert moved, or a new object did not"
+            );
+            check!(
+                run.feed.entries[uid].state == state,
+                "a suppressed upsert kept the old state"
+            );
+            if let Some(real) = &mut run.real {
+                let moved = real.upsert_suppressed(uid.clone(), state.resource_version, state);
+                check!(moved != was_live, "upsert_suppressed answered {moved}");
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn delete(&mut self, uid: &Uid) -> Result<(), String> {
+        self.change(|run| {
+            let (head, was_live) = (
+                run.feed.head,
+                run.feed.entries.get(uid).is_some_and(|entry| entry.live),
+            );
+            run.feed.delete(uid);
+            check!(
+                (run.feed.head > head) == was_live,
+                "the deletion of a dead uid moved, or another did not"
+            );
+            if let Some(real) = &mut run.real {
+                check!(
+                    real.delete(uid.0.as_ref(), 0) == was_live,
+                    "delete did not answer {was_live}"
+                );
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes a change and checks that it dropped those tombstones, and only those, that may go.
+    fn change(&mut self, change: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<(), String> {
+        let before: Vec<(Uid, u64)> = self
+            .feed
+            .tombstones()
+            .iter()
+            .map(|entry| (entry.uid.clone(), entry.position))
+            .collect();
+        let (head, taken_in) = (self.feed.head, self.feed.taken_in());
+        let kept = self.feed.queue_depth.max(self.feed.most_live);
+        change(self)?;
+        let after = self.feed.tombstones();
+        let dropped_early = before
+            .iter()
+            .any(|(uid, position)| !self.feed.entries.contains_key(uid) && *position > taken_in);
+        check!(
+            !dropped_early || after.len() + 1 >= kept,
+            "a tombstone was dropped although a stream needs it"
+        );
+        check!(
+            self.feed.head == head || after.iter().all(|entry| entry.position > self.feed.taken_in()),
+            "a tombstone is kept although all streams took it in"
+        );
+        Ok(())
+    }
+
+    pub(crate) fn connect(&mut self) -> Result<Connection, String> {
+        let mut connection = Connection {
+            stream: Stream::new(&mut self.feed, self.next_id),
+            sweep: Sweep::new(),
+            consumer: Consumer::default(),
+            needs_epoch: 0,
+            waits: BTreeMap::new(),
+        };
+        self.next_id += 1;
+        let mut out = Collected::within(Budget::objects(0));
+        if let Some(real) = &self.real {
+            connection.sweep.begin_cycle(real, &mut out);
+        }
+        self.deliver(&mut connection, &out.frames)?;
+        Ok(connection)
+    }
+
+    pub(crate) fn disconnect(&mut self, connection: &mut Connection) {
+        connection.stream.leave(&mut self.feed);
+        if let Some(real) = &self.real {
+            connection.sweep.leave(real);
+        }
+    }
+
+    /// Leaves the cycle and begins another, as a stream does whose access was checked in between.
+    pub(crate) fn reconnect(&mut self, connection: &mut Connection) -> Result<(), String> {
+        if connection.stream.ended {
+            return Ok(());
+        }
+        connection.consumer.leave();
+        connection.stream.leave(&mut self.feed);
+        connection.stream.begin_cycle(&mut self.feed);
+        let mut out = Collected::within(Budget::objects(0));
+        if let Some(real) = &self.real {
+            connection.sweep.begin_cycle(real, &mut out);
+        }
+        self.deliver(connection, &out.frames)
+    }
+
+    pub(crate) fn poll(
+        &mut self,
+        c: &mut Connection,
+        budget: Budget,
+        at_end: AtCycleEnd,
+    ) -> Result<(), String> {
+        let was_at_head = self.is_at_head(c);
+        c.stream.poll(&mut self.feed, budget, at_end)?;
+        let out = self.poll_real(c, budget, at_end)?;
+        self.check_frames(c, was_at_head, budget)?;
+        self.forget_waits(c);
+        self.deliver(c, &out)?;
+        self.check_waits(c)?;
+        self.check_synced(c)
+    }
+
+    fn poll_real(
+        &mut self,
+        c: &mut Connection,
+        budget: Budget,
+        at_end: AtCycleEnd,
+    ) -> Result<Vec<Frame>, String> {
+        let mut out = Collected::within(budget);
+        let Some(real) = &self.real else {
+            return Ok(out.frames);
+        };
+        let had_work = c.sweep.has_work(real);
+        let mut progress = c.sweep.poll(real, &mut out);
+        let cycle_is_over = matches!(out.frames.last(), Some(Frame::Resync(_)));
+        check!(
+            !cycle_is_over || progress == Progress::BetweenCycles,
+            "{progress:?} after a resync"
+        );
+        if cycle_is_over && at_end == AtCycleEnd::Begin {
+            c.sweep.begin_cycle(real, &mut out);
+            progress = c.sweep.poll(real, &mut out);
+        }
+        check!(
+            had_work || out.frames.is_empty(),
+            "has_work said no, yet frames were sent"
+        );
+        check!(
+            c.sweep.has_work(real) == (progress == Progress::Owing),
+            "has_work after {progress:?}"
+        );
+        check!(
+            (progress == Progress::Ended) == c.stream.ended,
+            "{progress:?}, ended: {}",
+            c.stream.ended
+        );
+        Ok(out.frames)
+    }
+
+    /// Gives the consumer its frames; at `synced` it lacks nothing that had to be there and holds no ghost.
+    fn deliver(&mut self, c: &mut Connection, real: &[Frame]) -> Result<(), String> {
+        let frames = std::mem::take(&mut c.stream.frames);
+        if self.real.is_some() {
+            check!(frames == real, "the model sends {frames:?}, the sweep {real:?}");
+        }
+        for frame in &frames {
+            self.trace.frame(frame);
+            c.consumer.apply(frame)?;
+            match frame {
+                Frame::Reset => {
+                    c.needs_epoch = self.feed.epoch + u64::from(!self.feed.continuous);
+                    c.waits.clear();
+                }
+                Frame::Upsert { uid, .. } => c.sent_slot(self.feed.entries[uid].slot)?,
+                Frame::Synced => {
+                    check!(
+                        self.feed.epoch >= c.needs_epoch,
+                        "synced from a state whose continuity was lost before the cycle began"
+                    );
+                    let live = || self.feed.entries.values().filter(|entry| entry.live);
+                    let gate = c
+                        .stream
+                        .begin
+                        .max(self.boundary.ok_or("synced before the boundary")?);
+                    let alive: BTreeSet<&Uid> = live().map(|entry| &entry.uid).collect();
+                    check!(
+                        c.consumer.state.keys().all(|uid| alive.contains(uid)),
+                        "ghost at synced"
+                    );
+                    check!(
+                        live()
+                            .filter(|entry| entry.back <= gate)
+                            .all(|entry| c.consumer.state.contains_key(&entry.uid)),
+                        "missing at synced"
+                    );
+                }
+                Frame::Deleted(_) | Frame::Resync(_) | Frame::SlowConsumer => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the consumer has to hold exactly what is there.
+    pub(crate) fn is_at_head(&self, c: &Connection) -> bool {
+        c.stream.is_synced
+            && c.stream.due.is_empty()
+            && c.stream.deletions.is_empty()
+            && c.stream
+                .reader(&self.feed)
+                .is_some_and(|reader| reader.epoch == self.feed.epoch)
+    }
+}
+
+impl Connection {
+    fn sent_slot(&mut self, sent: usize) -> Result<(), String> {
+        self.waits.remove(&sent);
+        for (waiting, since) in &mut self.waits {
+            check!(
+                since.insert(sent),
+                "slot {sent} was sent twice while slot {waiting} waited"
+            );
+        }
+        Ok(())
+    }
+}
