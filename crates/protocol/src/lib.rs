@@ -20,6 +20,7 @@ mod principal;
 mod projection_policy;
 mod resource_version;
 mod scope;
+mod sse;
 mod upstream;
 
 pub use authorizer::{AllowAll, Authorizer, Boundary};
@@ -40,6 +41,7 @@ pub use scope::{
     LabelSelector, LabelSelectorError, ResourceRule, Scope, ScopeBuilder, ScopeError, ScopeField,
     ScopePolicy, ScopeRequest, Target,
 };
+pub use sse::{SseDecoder, SseError, SseEvent};
 pub use upstream::{
     ActsAs, OpenError, Session, SessionEnd, SessionItem, Start, Upstream, UpstreamError, UpstreamErrorKind,
     WatchEvent,

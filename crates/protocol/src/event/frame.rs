@@ -7,17 +7,20 @@
 //!
 //! let mut wire = Vec::new();
 //! frame::begin(&mut wire, 7, EventType::Added);
-//! wire.extend_from_slice(br#","object":{"kind":"ConfigMap"},"redacted":[]"#);
+//! wire.extend_from_slice(br#","object":"#);
+//! frame::put_json(&mut wire, b"{\n  \"kind\": \"ConfigMap\"\n}");
+//! wire.extend_from_slice(br#","redacted":[]"#);
 //! frame::end(&mut wire);
 //! assert_eq!(
 //!     wire,
-//!     b"data: {\"seq\":7,\"type\":\"added\",\"object\":{\"kind\":\"ConfigMap\"},\"redacted\":[]}\n\n",
+//!     b"data: {\"seq\":7,\"type\":\"added\",\"object\":{\"kind\": \"ConfigMap\"},\"redacted\":[]}\n\n",
 //! );
 //! ```
 
 use bytes::BufMut;
 
 use crate::EventType;
+pub use crate::sse::put_json;
 
 /// What stands on an idle stream, between events only: a comment and a blank line.
 pub const HEARTBEAT: &[u8] = b": heartbeat\n\n";
