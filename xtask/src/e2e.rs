@@ -162,7 +162,7 @@ impl Cluster {
             }),
             Choice::ControlPlane { .. } => {
                 let binaries = crate::control_plane::build()?;
-                let state = folder(keep, cleanup)?.join("control-plane");
+                let state = folder(keep, cleanup)?;
                 if !keep {
                     cleanup.promise(&Leftover::ControlPlane(state.clone()))?;
                 }
