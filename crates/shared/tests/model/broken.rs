@@ -1,8 +1,21 @@
 //! The rules of a feed and its streams that a test can break, one at a time.
 
-/// One rule. The naive model with this rule broken must be found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+/// Declares the rules, and a list of them all.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident,)*) => {
+        /// One rule. The naive model with this rule broken must be found out.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Rule {
+            $($(#[$doc])* $rule,)*
+        }
+
+        impl Rule {
+            pub(crate) const ALL: &[Self] = &[$(Self::$rule,)*];
+        }
+    };
+}
+
+rules! {
     /// A second boundary in an epoch does not count.
     BoundaryStays,
     /// Nothing of the old state survives a swap.

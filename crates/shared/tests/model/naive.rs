@@ -444,13 +444,13 @@ impl Stream {
                 if !self.breaks(Rule::DeathSettlesDue) {
                     self.due.remove(&slot);
                 }
-                if self.unsent.contains(&slot) && !self.breaks(Rule::UnsentDeletionIsNotTold) {
-                    if !self.breaks(Rule::DeathSettlesUnsent) {
-                        self.unsent.remove(&slot);
-                    }
-                } else if (entry.first <= cursor || self.breaks(Rule::UnseenDeletionIsNotTold))
-                    && !self.breaks(Rule::DeletionIsTold)
-                {
+                let unsent = self.unsent.contains(&slot);
+                if !self.breaks(Rule::DeathSettlesUnsent) {
+                    self.unsent.remove(&slot);
+                }
+                let was_told = !unsent || self.breaks(Rule::UnsentDeletionIsNotTold);
+                let was_seen = entry.first <= cursor || self.breaks(Rule::UnseenDeletionIsNotTold);
+                if was_told && was_seen && !self.breaks(Rule::DeletionIsTold) {
                     self.owe_deletion(&entry, bound)?;
                 }
             }

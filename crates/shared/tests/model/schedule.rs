@@ -93,9 +93,15 @@ impl Schedule {
         }
         self.run.reach_boundary();
         for mut c in std::mem::take(&mut self.connections) {
+            // The model polls 300 times; once there is nothing to send, one more time shows that nothing comes.
+            let mut idle = 0;
             for _ in 0..300 {
                 if c.stream.is_paused(&self.run.feed) {
                     self.run.reconnect(&mut c)?;
+                }
+                idle += u32::from(c.stream.ended || self.run.is_at_head(&c));
+                if idle > 2 {
+                    break;
                 }
                 self.run.poll(&mut c, Budget::objects(3), AtCycleEnd::Begin)?;
                 self.run.check_connection(&c)?;
