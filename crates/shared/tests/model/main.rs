@@ -5,7 +5,9 @@
 mod broken;
 mod checks;
 mod consumer;
+mod figures;
 mod frames;
+mod lag;
 mod mutations;
 mod naive;
 mod random;
