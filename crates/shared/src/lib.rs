@@ -49,8 +49,16 @@
 //! sweep.leave(&changelog);
 //! ```
 
+mod backoff;
 mod changelog;
+mod feed;
+mod feeds;
+mod reader;
+mod settings;
 mod sweep;
 
 pub use changelog::{Changelog, Identified, Object, Retired, Size, Snapshot};
+pub use feeds::{Feeds, Join, Subscription};
+pub use reader::{NextCycle, Outbox, Reader, Step};
+pub use settings::FeedSettings;
 pub use sweep::{Frame, Progress, ResyncReason, Sink, Spelling, Sweep};

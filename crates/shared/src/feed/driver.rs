@@ -1,0 +1,422 @@
+//! The task that drives a feed: it opens sessions, applies what they yield, and does what the continuity machine says.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use krm_stream_projection::DigestKey;
+use krm_stream_protocol::{
+    ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Object, Observation, Observing, OpenError,
+    Session, SessionEnd, SessionEndReason, SessionItem, Start, StreamError, Upstream, UpstreamError,
+    UpstreamErrorKind, Verdict, WatchEvent,
+};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::state::{Applied, Change, Over};
+use super::{Feed, Held};
+use crate::settings::FeedSettings;
+
+/// How many events that are there already are applied at once, so that streams are woken once for all of them.
+const LARGEST_BATCH: usize = 256;
+
+/// What a feed's task needs beside the feed.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) settings: FeedSettings,
+    pub(crate) digest_key: Arc<DigestKey>,
+    pub(crate) observing: Observing,
+    pub(crate) diagnosing: Diagnosing,
+    pub(crate) seed: u64,
+    /// Where the feed's moments are counted from.
+    pub(crate) origin: Instant,
+}
+
+/// What the registry that owns the feeds has to do at a feed's turns.
+pub(crate) trait Owner: Send + Sync {
+    /// Takes the feed out if nobody is attached; nobody can join it afterwards. Returns whether it did.
+    fn release_if_vacant(&self, feed: &Arc<Feed>) -> bool;
+    /// Takes the feed out: nobody can join it any more.
+    fn release(&self, feed: &Arc<Feed>);
+    /// Takes the feed out and puts its key into backoff. Returns what its streams are told.
+    fn put_aside(&self, feed: &Arc<Feed>, error: StreamError) -> StreamError;
+}
+
+/// Drives a feed from its opening to its end.
+pub(crate) async fn drive(driver: Driver, owner: Arc<dyn Owner>) {
+    let abandoned = abandoned(&driver, &*owner);
+    tokio::select! {
+        biased;
+        () = abandoned => {
+            driver.finish(Over::EachByItself);
+        }
+        end = driver.run(&*owner) => {
+            driver.conclude(end, &*owner);
+        }
+    }
+}
+
+/// Resolves when nobody is attached and the linger time is over; the feed is out of the registry then.
+async fn abandoned(driver: &Driver, owner: &dyn Owner) {
+    let mut occupancy = driver.feed.occupancy.subscribe();
+    loop {
+        // The sender lives in the feed, which this task holds.
+        if occupancy.wait_for(|count| *count == 0).await.is_err() {
+            return;
+        }
+        if driver.feed.opening().is_done() && !driver.feed.key().is_isolated() {
+            tokio::select! {
+                () = sleep(driver.settings.linger) => {}
+                _ = occupancy.wait_for(|count| *count > 0) => continue,
+            }
+        }
+        if owner.release_if_vacant(&driver.feed) {
+            return;
+        }
+    }
+}
+
+impl Driver {
+    fn now(&self) -> Moment {
+        Moment::after_origin(self.origin.elapsed())
+    }
+
+    /// Opens the feed with one waiter's upstream after the other, then drives its sessions.
+    async fn run(&self, owner: &dyn Owner) -> FeedEnd {
+        loop {
+            let (stream, upstream) = self.next_waiter().await;
+            let mut continuity = Continuity::new(self.settings.ordering, self.now(), self.seed ^ stream);
+            let end = self.sessions(&mut continuity, &*upstream).await;
+            let FeedEnd::NotOpened(error) = &end else {
+                return end;
+            };
+            let acts_as = self.feed.key().acts_as();
+            if !is_refused_alone(error.kind(), acts_as) {
+                return end;
+            }
+            self.feed.opening().refuse(stream, error.to_stream_error(acts_as));
+            if self.feed.opening().first().is_none() {
+                // Whoever joined meanwhile has its turn; nobody else joins a feed that was refused to all.
+                owner.release(&self.feed);
+                if self.feed.opening().first().is_none() {
+                    return end;
+                }
+            }
+        }
+    }
+
+    /// The next one whose upstream is tried. Where all have left, somebody may still come.
+    async fn next_waiter(&self) -> (u64, Arc<dyn Upstream>) {
+        let mut occupancy = self.feed.occupancy.subscribe();
+        loop {
+            let waiter = self.feed.opening().first();
+            if let Some(waiter) = waiter {
+                return waiter;
+            }
+            if occupancy.wait_for(|count| *count > 0).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn sessions(&self, continuity: &mut Continuity, upstream: &dyn Upstream) -> FeedEnd {
+        while let Some((at, start)) = continuity.next_open() {
+            sleep_until(self.origin + at.since_origin()).await;
+            continuity.request_sent(self.now());
+            if start == Start::Fresh {
+                self.begin_snapshot();
+            }
+            let next = match upstream.open(&self.feed.key().scope, start).await {
+                Ok(session) => {
+                    let count = SessionCount::open(&self.observing);
+                    continuity.opened(self.now(), session.asked_timeout());
+                    self.feed.opening().opened();
+                    self.session(continuity, session, count).await
+                }
+                Err(error) => {
+                    self.report_open(&error);
+                    continuity.open_failed(self.now(), error)
+                }
+            };
+            match next {
+                Next::Open => {}
+                Next::End(end) => return end,
+            }
+        }
+        FeedEnd::Teardown
+    }
+
+    /// Drives one session to its end.
+    async fn session(
+        &self,
+        continuity: &mut Continuity,
+        mut session: Box<dyn Session>,
+        mut count: SessionCount<'_>,
+    ) -> Next {
+        let mut batch = Vec::new();
+        loop {
+            next_batch(&mut *session, &mut batch).await;
+            if let Some(next) = self.apply(continuity, &mut batch, &mut count) {
+                return next;
+            }
+            // A session that always has more must not starve the other tasks of this thread.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Applies a batch under one lock and one wake-up. Returns what follows if the session is over.
+    fn apply(
+        &self,
+        continuity: &mut Continuity,
+        batch: &mut Vec<SessionItem>,
+        count: &mut SessionCount<'_>,
+    ) -> Option<Next> {
+        let now = self.now();
+        let mut steps = Vec::with_capacity(batch.len());
+        let mut next = None;
+        for item in batch.drain(..) {
+            let event = match item {
+                SessionItem::Event(event) => event,
+                SessionItem::End(end) => {
+                    count.reason = end.reason();
+                    self.report_end(&end);
+                    next = Some(continuity.ended(now, end));
+                    break;
+                }
+            };
+            match continuity.event(now, &event) {
+                Verdict::Ignore => {}
+                Verdict::Boundary => steps.push(Step::Boundary),
+                Verdict::RestartSnapshot => steps.push(Step::RestartSnapshot),
+                Verdict::Leave(leave) => {
+                    next = Some(leave);
+                    break;
+                }
+                Verdict::Deliver => match self.project(event) {
+                    Ok(change) => steps.extend(change.map(Step::Change)),
+                    Err(error) => {
+                        next = Some(Next::End(FeedEnd::Fatal(error)));
+                        break;
+                    }
+                },
+            }
+        }
+        if !steps.is_empty() {
+            self.take(steps);
+        }
+        next
+    }
+
+    fn begin_snapshot(&self) {
+        let retired = self.feed.write().begin_snapshot();
+        if retired.is_some() {
+            self.feed.wake_all();
+        }
+    }
+
+    fn take(&self, steps: Vec<Step>) {
+        let (mut suppressed, mut is_visible) = (0_usize, false);
+        // What a new epoch replaced is freed after the lock is released.
+        let mut retired = Vec::new();
+        let mut state = self.feed.write();
+        for step in steps {
+            match step {
+                Step::Boundary => {
+                    is_visible = true;
+                    retired.extend(state.reach_boundary());
+                }
+                Step::RestartSnapshot => state.restart_snapshot(),
+                Step::Change(change) => match state.apply(change) {
+                    Applied::Changed => is_visible = true,
+                    Applied::Suppressed => suppressed += 1,
+                    Applied::Dropped | Applied::Aside => {}
+                },
+            }
+        }
+        drop(state);
+        if is_visible {
+            self.feed.wake_all();
+        }
+        for _ in 0..suppressed {
+            self.observing.observe(&Observation::EventSuppressed);
+        }
+    }
+
+    /// Projects a change: once for all streams. Nothing that was not projected is kept.
+    fn project(&self, event: WatchEvent) -> Result<Option<Change>, StreamError> {
+        let (object, is_deletion) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark { .. } | WatchEvent::SnapshotRestarted | WatchEvent::Unknown => {
+                return Ok(None);
+            }
+        };
+        let scope = &self.feed.key().scope;
+        let version = object.resource_version().cloned();
+        let Some(identity) = object.identity().map(Arc::clone) else {
+            return Ok(None);
+        };
+        if !scope.admits(&identity) {
+            return Err(StreamError::internal(
+                "the API server sent an object outside the scope",
+            ));
+        }
+        if is_deletion {
+            return Ok(Some(Change::Delete { identity, version }));
+        }
+        Ok(Some(Change::Upsert {
+            identity,
+            version,
+            held: self.hold(&object)?,
+        }))
+    }
+
+    fn hold(&self, object: &Object) -> Result<Held, StreamError> {
+        let scope = &self.feed.key().scope;
+        let projected = self
+            .feed
+            .projection()
+            .project(scope, object, &self.digest_key)
+            .map_err(|error| {
+                self.diagnosing
+                    .report("projecting an object", Some(scope), &error);
+                StreamError::internal("the API server sent something that the gateway cannot read")
+            })?;
+        Ok(if self.feed.key().is_isolated() {
+            Held::until_taken(projected)
+        } else {
+            Held::kept(projected)
+        })
+    }
+
+    fn report_open(&self, error: &OpenError) {
+        match error {
+            OpenError::Expired => {}
+            OpenError::Failed(error) => {
+                self.diagnosing
+                    .report("opening a watch session", Some(&self.feed.key().scope), error);
+            }
+        }
+    }
+
+    fn report_end(&self, end: &SessionEnd) {
+        match end {
+            SessionEnd::Failed(error) => {
+                self.diagnosing
+                    .report("watching", Some(&self.feed.key().scope), error);
+            }
+            SessionEnd::Closed | SessionEnd::Expired | SessionEnd::Teardown => {}
+        }
+    }
+
+    /// Tells the streams how the feed ended, after the registry was told.
+    fn conclude(&self, end: FeedEnd, owner: &dyn Owner) {
+        let over = match end {
+            FeedEnd::NotOpened(error) => Over::Told(self.refuse(&error, owner)),
+            FeedEnd::Unavailable(error) => {
+                let hint = error.as_ref().and_then(UpstreamError::retry_after);
+                let error = StreamError::unavailable("the API server cannot be reached right now", hint);
+                Over::Told(owner.put_aside(&self.feed, error))
+            }
+            FeedEnd::Fatal(error) => {
+                owner.release(&self.feed);
+                Over::Told(error)
+            }
+            FeedEnd::Refused(_) | FeedEnd::Teardown => {
+                owner.release(&self.feed);
+                Over::EachByItself
+            }
+        };
+        self.finish(over);
+    }
+
+    /// Refuses everyone who waits for the opening. Only what may pass puts the key aside.
+    fn refuse(&self, error: &UpstreamError, owner: &dyn Owner) -> StreamError {
+        let mut refusal = error.to_stream_error(self.feed.key().acts_as());
+        if refusal.is_terminal() {
+            owner.release(&self.feed);
+        } else {
+            refusal = owner.put_aside(&self.feed, refusal);
+        }
+        self.feed.opening().refuse_all(&refusal);
+        refusal
+    }
+
+    fn finish(&self, over: Over) {
+        self.feed.write().over = Some(over);
+        self.feed.wake_all();
+    }
+}
+
+/// One step of a batch.
+#[derive(Debug)]
+enum Step {
+    Change(Change),
+    Boundary,
+    RestartSnapshot,
+}
+
+/// Whether a failed opening refuses only the stream whose upstream it was.
+fn is_refused_alone(kind: &UpstreamErrorKind, acts_as: ActsAs) -> bool {
+    match (kind, acts_as) {
+        (UpstreamErrorKind::Forbidden { .. } | UpstreamErrorKind::Unauthenticated, ActsAs::Caller) => true,
+        (UpstreamErrorKind::Forbidden { .. } | UpstreamErrorKind::Unauthenticated, ActsAs::Service)
+        | (
+            UpstreamErrorKind::NotFound
+            | UpstreamErrorKind::Unavailable
+            | UpstreamErrorKind::VersionTooLarge
+            | UpstreamErrorKind::Rejected
+            | UpstreamErrorKind::LineTooLong { .. }
+            | UpstreamErrorKind::Unreadable
+            | UpstreamErrorKind::OutOfScope,
+            ActsAs::Caller | ActsAs::Service,
+        ) => false,
+    }
+}
+
+/// Fills `batch` with what is there, at least one item.
+async fn next_batch(session: &mut dyn Session, batch: &mut Vec<SessionItem>) {
+    std::future::poll_fn(|cx| {
+        while batch.len() < LARGEST_BATCH {
+            match session.poll_next(cx) {
+                Poll::Ready(item) => {
+                    let is_end = matches!(item, SessionItem::End(_));
+                    batch.push(item);
+                    if is_end {
+                        break;
+                    }
+                }
+                Poll::Pending => break,
+            }
+        }
+        if batch.is_empty() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+}
+
+/// Observes a session's opening, and its end exactly once, also when the feed is dropped under it.
+struct SessionCount<'a> {
+    observing: &'a Observing,
+    reason: SessionEndReason,
+}
+
+impl<'a> SessionCount<'a> {
+    fn open(observing: &'a Observing) -> Self {
+        observing.observe(&Observation::UpstreamSessionOpened);
+        Self {
+            observing,
+            reason: SessionEndReason::Teardown,
+        }
+    }
+}
+
+impl Drop for SessionCount<'_> {
+    fn drop(&mut self) {
+        self.observing
+            .observe(&Observation::UpstreamSessionEnded { reason: self.reason });
+    }
+}

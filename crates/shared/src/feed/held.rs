@@ -1,0 +1,73 @@
+//! What a feed holds of an object's state.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use krm_stream_projection::{Projected, StateDigest};
+
+/// The projected state of one object, as long as a stream may need it.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// For any number of streams, as often as they need it.
+    Kept(Projected),
+    /// For one stream, once: a thousand isolated callers are not a thousand copies of a namespace. The digest stays, so
+    /// that a state that makes no difference is still known as such.
+    UntilTaken {
+        digest: StateDigest,
+        projected: Mutex<Option<Projected>>,
+    },
+}
+
+impl Held {
+    pub(crate) fn kept(projected: Projected) -> Self {
+        Self::Kept(projected)
+    }
+
+    pub(crate) fn until_taken(projected: Projected) -> Self {
+        Self::UntilTaken {
+            digest: projected.state(),
+            projected: Mutex::new(Some(projected)),
+        }
+    }
+
+    /// Whether a browser would see no difference, resourceVersion aside.
+    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
+
+    /// Gives the state to `send`. `None` if it was taken before.
+    pub(crate) fn send<R>(&self, send: impl FnOnce(&Projected) -> R) -> Option<R> {
+        match self {
+            Self::Kept(projected) => Some(send(projected)),
+            Self::UntilTaken { projected, .. } => lock(projected).take().as_ref().map(send),
+        }
+    }
+
+    /// This state in place of `previous`, from which it does not differ: what was taken of that needs not be kept of this.
+    pub(super) fn replacing_unsent(self, previous: Option<&Self>) -> Self {
+        match (&self, previous) {
+            (
+                Self::UntilTaken { projected, .. },
+                Some(Self::UntilTaken {
+                    projected: before, ..
+                }),
+            ) => {
+                if lock(before).is_none() {
+                    *lock(projected) = None;
+                }
+                self
+            }
+            (Self::Kept(_) | Self::UntilTaken { .. }, _) => self,
+        }
+    }
+
+    fn digest(&self) -> StateDigest {
+        match self {
+            Self::Kept(projected) => projected.state(),
+            Self::UntilTaken { digest, .. } => *digest,
+        }
+    }
+}
+
+fn lock(projected: &Mutex<Option<Projected>>) -> MutexGuard<'_, Option<Projected>> {
+    projected.lock().unwrap_or_else(PoisonError::into_inner)
+}

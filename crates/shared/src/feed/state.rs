@@ -1,0 +1,257 @@
+//! What a feed knows, and how an upstream's events change it. No I/O, no clock.
+
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use krm_stream_protocol::{Identity, Ordering, ResourceVersion, StreamError};
+
+use super::held::Held;
+use crate::changelog::{Changelog, Identified, Retired, Snapshot};
+
+pub(crate) type FeedChangelog = Changelog<Arc<Identity>, Option<ResourceVersion>, Held>;
+type FeedSnapshot = Snapshot<Arc<Identity>, Option<ResourceVersion>, Held>;
+type FeedRetired = Retired<Arc<Identity>, Option<ResourceVersion>, Held>;
+
+impl Identified for Identity {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+}
+
+/// The state of one feed.
+#[derive(Debug)]
+pub(crate) struct FeedState {
+    pub(crate) changelog: FeedChangelog,
+    ordering: Ordering,
+    /// Whether a lost snapshot is streamed as it arrives again, instead of being built aside.
+    streams_snapshots: bool,
+    snapshot: SnapshotProgress,
+    pub(crate) over: Option<Over>,
+}
+
+/// How a feed that is over leaves its streams.
+#[derive(Clone, Debug)]
+pub(crate) enum Over {
+    /// Each ends with this error.
+    Told(StreamError),
+    /// Each begins a cycle of its own, and is refused, if so, as itself.
+    EachByItself,
+}
+
+/// How far the snapshot of the present upstream session is.
+#[derive(Debug)]
+enum SnapshotProgress {
+    /// It arrives in the changelog itself, which nobody has read to an end.
+    Streaming,
+    /// The same, read again from its start: whoever is not seen by the boundary is gone.
+    StreamingAgain { seen: HashSet<Box<str>> },
+    /// It is built aside; the changelog serves what it has.
+    Aside(FeedSnapshot),
+    /// It is complete.
+    Complete,
+}
+
+/// One change, projected.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// Here is the state of an object.
+    Upsert {
+        identity: Arc<Identity>,
+        version: Option<ResourceVersion>,
+        held: Held,
+    },
+    /// An object left.
+    Delete {
+        identity: Arc<Identity>,
+        version: Option<ResourceVersion>,
+    },
+}
+
+/// What came of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// Streams have something to take in.
+    Changed,
+    /// Nothing that a browser would see.
+    Suppressed,
+    /// Older than what the feed has, or about an object it does not know.
+    Dropped,
+    /// It went into a snapshot that is built aside.
+    Aside,
+}
+
+impl FeedState {
+    pub(crate) fn new(queue_depth: usize, ordering: Ordering, streams_snapshots: bool) -> Self {
+        Self {
+            changelog: Changelog::new(queue_depth),
+            ordering,
+            streams_snapshots,
+            snapshot: SnapshotProgress::Streaming,
+            over: None,
+        }
+    }
+
+    /// A fresh session is about to be asked for: its snapshot will replace what the feed has.
+    pub(crate) fn begin_snapshot(&mut self) -> Option<FeedRetired> {
+        match &self.snapshot {
+            SnapshotProgress::Streaming if self.changelog.head() == 0 => None,
+            // Streams that were in this cycle begin another: what they were sent of it may be gone by now.
+            SnapshotProgress::Streaming | SnapshotProgress::StreamingAgain { .. } => {
+                self.snapshot = SnapshotProgress::Streaming;
+                Some(self.changelog.begin_epoch())
+            }
+            SnapshotProgress::Complete if self.streams_snapshots => {
+                self.snapshot = SnapshotProgress::Streaming;
+                Some(self.changelog.begin_epoch())
+            }
+            SnapshotProgress::Complete | SnapshotProgress::Aside(_) => {
+                self.changelog.lose_continuity();
+                self.snapshot = SnapshotProgress::Aside(Snapshot::new());
+                None
+            }
+        }
+    }
+
+    /// The session reads its snapshot again from the start.
+    pub(crate) fn restart_snapshot(&mut self) {
+        match &mut self.snapshot {
+            SnapshotProgress::Streaming => {
+                self.snapshot = SnapshotProgress::StreamingAgain { seen: HashSet::new() };
+            }
+            SnapshotProgress::StreamingAgain { seen } => seen.clear(),
+            SnapshotProgress::Aside(snapshot) => *snapshot = Snapshot::new(),
+            SnapshotProgress::Complete => {}
+        }
+    }
+
+    /// The snapshot is complete.
+    pub(crate) fn reach_boundary(&mut self) -> Option<FeedRetired> {
+        match std::mem::replace(&mut self.snapshot, SnapshotProgress::Complete) {
+            SnapshotProgress::Streaming => self.changelog.reach_boundary(),
+            SnapshotProgress::StreamingAgain { seen } => {
+                self.delete_unseen(&seen);
+                self.changelog.reach_boundary();
+            }
+            SnapshotProgress::Aside(snapshot) => return Some(self.changelog.swap(snapshot)),
+            SnapshotProgress::Complete => {}
+        }
+        None
+    }
+
+    fn delete_unseen(&mut self, seen: &HashSet<Box<str>>) {
+        let gone: Vec<_> = self
+            .changelog
+            .objects()
+            .filter(|object| !seen.contains(&object.identity.uid))
+            .map(|object| (Arc::clone(object.identity), object.version.clone()))
+            .collect();
+        for (identity, version) in gone {
+            self.changelog.delete(&identity.uid, version);
+        }
+    }
+
+    /// Applies one change. Within a cycle no state of a uid that is older than one already taken in is taken.
+    pub(crate) fn apply(&mut self, change: Change) -> Applied {
+        if let SnapshotProgress::StreamingAgain { seen } = &mut self.snapshot {
+            match &change {
+                Change::Upsert { identity, .. } => seen.insert(identity.uid.clone()),
+                Change::Delete { identity, .. } => seen.remove(&identity.uid),
+            };
+        }
+        match (&mut self.snapshot, change) {
+            (
+                SnapshotProgress::Aside(snapshot),
+                Change::Upsert {
+                    identity,
+                    version,
+                    held,
+                },
+            ) => {
+                let known = snapshot.version_of(&identity.uid).and_then(Option::as_ref);
+                if !is_older(self.ordering, version.as_ref(), known, Equality::IsOld) {
+                    snapshot.upsert(identity, version, held);
+                }
+                Applied::Aside
+            }
+            (SnapshotProgress::Aside(snapshot), Change::Delete { identity, version }) => {
+                snapshot.delete(&identity.uid, version);
+                Applied::Aside
+            }
+            (
+                SnapshotProgress::Streaming
+                | SnapshotProgress::StreamingAgain { .. }
+                | SnapshotProgress::Complete,
+                Change::Upsert {
+                    identity,
+                    version,
+                    held,
+                },
+            ) => self.upsert(identity, version, held),
+            (
+                SnapshotProgress::Streaming
+                | SnapshotProgress::StreamingAgain { .. }
+                | SnapshotProgress::Complete,
+                Change::Delete { identity, version },
+            ) => self.delete(&identity, version),
+        }
+    }
+
+    fn upsert(&mut self, identity: Arc<Identity>, version: Option<ResourceVersion>, held: Held) -> Applied {
+        let known = self.changelog.version_of(&identity.uid).and_then(Option::as_ref);
+        if is_older(self.ordering, version.as_ref(), known, Equality::IsOld) {
+            return Applied::Dropped;
+        }
+        let is_same = self
+            .changelog
+            .payload_of(&identity.uid)
+            .is_some_and(|previous| held.is_same_state(previous));
+        if is_same {
+            let held = held.replacing_unsent(self.changelog.payload_of(&identity.uid));
+            self.changelog.upsert_suppressed(identity, version, held);
+            Applied::Suppressed
+        } else {
+            self.changelog.upsert(identity, version, held);
+            Applied::Changed
+        }
+    }
+
+    fn delete(&mut self, identity: &Identity, version: Option<ResourceVersion>) -> Applied {
+        let known = self.changelog.version_of(&identity.uid).and_then(Option::as_ref);
+        // Some API servers send a deletion with the version of the object's last state.
+        if is_older(self.ordering, version.as_ref(), known, Equality::IsNew) {
+            return Applied::Dropped;
+        }
+        if self.changelog.delete(&identity.uid, version) {
+            Applied::Changed
+        } else {
+            Applied::Dropped
+        }
+    }
+}
+
+/// What an equal version is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    IsOld,
+    IsNew,
+}
+
+fn is_older(
+    ordering: Ordering,
+    version: Option<&ResourceVersion>,
+    known: Option<&ResourceVersion>,
+    equality: Equality,
+) -> bool {
+    let (Ordering::Strict, Some(version), Some(known)) = (ordering, version, known) else {
+        return false;
+    };
+    match version.compare(known) {
+        Some(Less) => true,
+        Some(Equal) => equality == Equality::IsOld,
+        Some(Greater) | None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

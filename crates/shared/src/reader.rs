@@ -1,0 +1,232 @@
+//! One stream's reading of feeds: frames in the order of the wire, from its first `reset` to its last error.
+
+mod outbox;
+mod wire;
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use krm_stream_projection::Revisions;
+use krm_stream_protocol::{Event, EventType, Identity, Moment, Observation, Observing, StreamError};
+
+pub use outbox::Outbox;
+use wire::Wire;
+
+use crate::feed::Over;
+use crate::feeds::Subscription;
+use crate::sweep::{Progress, ResyncReason, Sweep};
+
+/// What one connection remembers, over all its cycles and feeds.
+///
+/// A reader is driven in cycles: [`begin_cycle`](Self::begin_cycle) with a subscription, then [`poll`](Self::poll) until
+/// it says that the next cycle is due or that the stream is over. Whoever drives it checks access in between.
+#[derive(Debug)]
+pub struct Reader {
+    sweep: Sweep<Arc<Identity>>,
+    subscription: Option<Subscription>,
+    connection: Connection,
+}
+
+/// What is the connection's own: its count of events, its revisions, its observations.
+#[derive(Debug)]
+struct Connection {
+    seq: u64,
+    revisions: Revisions,
+    observing: Observing,
+    snapshot: Snapshot,
+    /// An object's bytes were gone when they were due; only another session can bring them.
+    lacks_bytes: bool,
+}
+
+/// What was sent of the present cycle before `synced`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Snapshot {
+    began: Moment,
+    objects: u64,
+    bytes: u64,
+}
+
+/// What a reader says when it is polled.
+#[derive(Debug)]
+pub enum Step {
+    /// There is something in the outbox.
+    Wrote,
+    /// The cycle is over; the reader left its feed. The next one is due.
+    NextCycle(NextCycle),
+    /// The stream ends with this error, which is not written yet.
+    End(StreamError),
+}
+
+/// Why another cycle begins, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextCycle {
+    /// Whether the consumer was told `RESYNC_REQUIRED` already; if not, it is told when the cycle begins, so that a
+    /// stream that is refused meanwhile ends with that refusal alone.
+    pub is_told: bool,
+    /// Whether an isolated stream needs a new feed, under a new number, as its present one has forgotten what it sent.
+    pub needs_new_feed: bool,
+}
+
+impl Reader {
+    /// A reader of a new connection.
+    pub fn new(observing: Observing) -> Self {
+        Self {
+            sweep: Sweep::new(),
+            subscription: None,
+            connection: Connection {
+                seq: 0,
+                revisions: Revisions::new(),
+                observing,
+                snapshot: Snapshot::default(),
+                lacks_bytes: false,
+            },
+        }
+    }
+
+    /// Whether the consumer has a complete snapshot and all that followed.
+    pub fn is_at_head(&self) -> bool {
+        self.subscription
+            .as_ref()
+            .is_some_and(|subscription| self.sweep.is_at_head(&subscription.feed().read().changelog))
+    }
+
+    /// Begins a cycle on this subscription: writes `reset`, after `resync` if the consumer is still to be told.
+    pub fn begin_cycle(
+        &mut self,
+        subscription: Subscription,
+        resync: Option<&StreamError>,
+        now: Moment,
+        outbox: &mut Outbox,
+    ) {
+        self.leave();
+        if let Some(error) = resync {
+            self.connection.write_error(error, outbox);
+        }
+        self.connection.revisions.begin_cycle();
+        self.connection.snapshot = Snapshot {
+            began: now,
+            ..Snapshot::default()
+        };
+        self.connection.lacks_bytes = false;
+        let feed = Arc::clone(subscription.feed());
+        self.connection.observing.observe(&Observation::CycleStarted {
+            projection: feed.key().projection.clone(),
+        });
+        let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
+        self.sweep.begin_cycle(&feed.read().changelog, &mut wire);
+        self.subscription = Some(subscription);
+    }
+
+    /// Writes what is owed, as far as the outbox has room; otherwise has the task woken when there is more.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the result is dropped: what was written is in the outbox.
+    pub fn poll(&mut self, cx: &mut Context<'_>, now: Moment, outbox: &mut Outbox) -> Poll<Step> {
+        let Some(subscription) = &self.subscription else {
+            return Poll::Ready(Step::NextCycle(NextCycle {
+                is_told: false,
+                needs_new_feed: false,
+            }));
+        };
+        let feed = Arc::clone(subscription.feed());
+        // Registered before the look, so that no change is missed between the two.
+        feed.register(subscription.stream(), cx.waker());
+        let state = feed.read();
+        if let Some(over) = &state.over {
+            let step = match over {
+                Over::Told(error) => Step::End(error.clone()),
+                Over::EachByItself => Step::NextCycle(NextCycle {
+                    is_told: false,
+                    needs_new_feed: true,
+                }),
+            };
+            drop(state);
+            self.leave();
+            return Poll::Ready(step);
+        }
+        let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
+        let progress = self.sweep.poll(&state.changelog, &mut wire);
+        let (resync, wrote) = (wire.resync(), wire.wrote());
+        drop(state);
+        self.conclude(progress, resync, wrote)
+    }
+
+    fn conclude(&mut self, progress: Progress, resync: Option<ResyncReason>, wrote: bool) -> Poll<Step> {
+        if self.connection.lacks_bytes {
+            self.leave();
+            return Poll::Ready(Step::NextCycle(NextCycle {
+                is_told: false,
+                needs_new_feed: true,
+            }));
+        }
+        match progress {
+            Progress::Ended => {
+                self.leave();
+                Poll::Ready(Step::End(StreamError::new(
+                    krm_stream_protocol::ErrorCode::SlowConsumer,
+                    "this connection is too slow for what changes here",
+                )))
+            }
+            Progress::BetweenCycles => {
+                let is_isolated = self.subscription.as_ref().is_some_and(Subscription::is_isolated);
+                self.leave();
+                Poll::Ready(Step::NextCycle(NextCycle {
+                    is_told: true,
+                    needs_new_feed: is_isolated && resync == Some(ResyncReason::Overflow),
+                }))
+            }
+            Progress::Idle | Progress::Owing if wrote => Poll::Ready(Step::Wrote),
+            // Where more is owed than the outbox has room for, whoever empties it polls again.
+            Progress::Idle | Progress::Owing => Poll::Pending,
+        }
+    }
+
+    /// Writes the error that ends the stream. Nothing may be written after it.
+    pub fn end(&mut self, error: &StreamError, outbox: &mut Outbox) {
+        self.leave();
+        let code = error.code();
+        self.connection.observing.observe(&if error.is_terminal() {
+            Observation::TerminalError { code }
+        } else {
+            Observation::RetryableError { code }
+        });
+        self.connection.write_error(error, outbox);
+    }
+
+    /// Leaves the feed, if it is on one.
+    fn leave(&mut self) {
+        if let Some(subscription) = self.subscription.take() {
+            self.sweep.leave(&subscription.feed().read().changelog);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Connection {
+    fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    fn write_event(&mut self, event: &Event<'_>, outbox: &mut Outbox) {
+        let seq = self.next_seq();
+        outbox.write(|out| event.encode(seq, out));
+        self.emitted(event.event_type());
+    }
+
+    fn write_error(&mut self, error: &StreamError, outbox: &mut Outbox) {
+        if error.code() == krm_stream_protocol::ErrorCode::ResyncRequired {
+            self.observing.observe(&Observation::ConsumerResync);
+        }
+        self.write_event(&Event::Error(error), outbox);
+    }
+
+    fn emitted(&self, event_type: EventType) {
+        self.observing.observe(&Observation::EventEmitted { event_type });
+    }
+}

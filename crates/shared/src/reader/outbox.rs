@@ -1,0 +1,105 @@
+//! The bytes that wait for the transport.
+
+use std::collections::VecDeque;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// A tail of at least this size is handed on as it is; a smaller one is cheaper to copy than to keep track of.
+const WORTH_SHARING: usize = 16 * 1024;
+
+/// What a stream has written and its transport has not taken: whole frames only.
+///
+/// It is filled up to a bound and emptied chunk by chunk, so that what a slow link has not taken stays in the changelog,
+/// where it coalesces.
+#[derive(Debug)]
+pub struct Outbox {
+    limit: usize,
+    ready: VecDeque<Bytes>,
+    open: BytesMut,
+    pending: usize,
+}
+
+impl Outbox {
+    /// An outbox that asks for no more once it holds `limit` bytes; at least one frame always fits.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            ready: VecDeque::new(),
+            open: BytesMut::new(),
+            pending: 0,
+        }
+    }
+
+    /// Whether one more frame may be written.
+    pub const fn has_room(&self) -> bool {
+        self.pending < self.limit
+    }
+
+    /// Whether there is nothing to take.
+    pub const fn is_empty(&self) -> bool {
+        self.pending == 0
+    }
+
+    /// How many bytes wait.
+    pub const fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Takes the next chunk.
+    pub fn take(&mut self) -> Option<Bytes> {
+        let chunk = match self.ready.pop_front() {
+            Some(chunk) => chunk,
+            None if self.open.is_empty() => return None,
+            None => self.open.split().freeze(),
+        };
+        self.pending -= chunk.len();
+        if self.is_empty() {
+            // An idle stream must not hold the buffer of its last burst.
+            self.open = BytesMut::new();
+            self.ready = VecDeque::new();
+        }
+        Some(chunk)
+    }
+
+    /// Appends bytes that `write` produces.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        let before = self.open.len();
+        write(&mut self.open);
+        self.pending += self.open.len() - before;
+    }
+
+    /// Appends bytes that many streams share.
+    pub(crate) fn share(&mut self, bytes: &Bytes) {
+        if bytes.len() < WORTH_SHARING {
+            self.open.put_slice(bytes);
+        } else {
+            if !self.open.is_empty() {
+                self.ready.push_back(self.open.split().freeze());
+            }
+            self.ready.push_back(bytes.clone());
+        }
+        self.pending += bytes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_parts_become_one_chunk_and_large_ones_are_shared() {
+        let mut outbox = Outbox::new(100);
+        let large = Bytes::from(vec![b'x'; WORTH_SHARING]);
+        outbox.write(|out| out.put_slice(b"prefix "));
+        outbox.share(&Bytes::from_static(b"small "));
+        assert!(outbox.has_room());
+        outbox.share(&large);
+        outbox.write(|out| out.put_slice(b"end"));
+        assert!(!outbox.has_room());
+        assert_eq!(outbox.take().unwrap(), "prefix small ");
+        assert_eq!(outbox.take().unwrap().as_ptr(), large.as_ptr());
+        assert_eq!(outbox.pending(), 3);
+        assert_eq!(outbox.take().unwrap(), "end");
+        assert!(outbox.take().is_none() && outbox.is_empty());
+    }
+}
