@@ -103,6 +103,7 @@ function listenerFor(own) {
     }),
     onConnect: ours(() => {
       connections += 1;
+      status.markConnect();
       table.schedule();
     }),
     onEvent: ours(take),

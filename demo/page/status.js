@@ -70,6 +70,11 @@ export class StatusBar {
     }
   }
 
+  /** A connection is being opened, in the clock of the page. */
+  markConnect() {
+    byId('connections').dataset.openedAt = String(performance.now());
+  }
+
   showCounts({ held, shown, connections }) {
     set('count', 'count', held, held.toLocaleString('en'));
     byId('count').dataset.shown = String(shown);
@@ -86,13 +91,15 @@ export class StatusBar {
     byId('sparkline').firstElementChild.setAttribute('points', points.join(' '));
   }
 
-  /** @param {{ code: string, message: string, terminal: boolean }} error */
+  /** @param {{ code: string, message: string, terminal: boolean, retryAfterMs?: number | null }} error */
   showError(error) {
     this.#error = error;
     const element = byId('last-error');
     element.dataset.code = error.code;
     element.dataset.terminal = String(error.terminal);
     element.dataset.past = 'false';
+    element.dataset.at = String(performance.now());
+    element.dataset.retryAfterMs = String(error.retryAfterMs ?? '');
     byId('error-title').textContent = Object.hasOwn(ERROR_WORDS, error.code) ? ERROR_WORDS[error.code] : 'Error';
     byId('error-code').textContent = error.code === 'CONNECTION' ? '' : error.code;
     byId('error-time').textContent = new Date().toLocaleTimeString();
