@@ -102,15 +102,12 @@ impl Projection {
         };
         let rules = self.rules_for(scope, says_secret);
         let splice = Splice::object(text, &members, rules, digest_key);
+        let after_object: &[u8] = if splice.withholds() { b"" } else { NOTHING_REDACTED };
         let kept = text.len() - splice.cut_bytes();
-        let mut tail = Vec::with_capacity(BEFORE_OBJECT.len() + kept + NOTHING_REDACTED.len());
+        let mut tail = Vec::with_capacity(BEFORE_OBJECT.len() + kept + after_object.len());
         tail.extend_from_slice(BEFORE_OBJECT);
         let (state, redactions) = splice.finish(&mut tail);
-        if redactions.is_none() {
-            tail.extend_from_slice(NOTHING_REDACTED);
-        } else {
-            tail.shrink_to_fit();
-        }
+        tail.extend_from_slice(after_object);
         Ok(Projected::new(
             Arc::clone(identity),
             object.resource_version().cloned(),

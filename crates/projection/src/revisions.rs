@@ -254,3 +254,6 @@ impl Gone {
             + 1
     }
 }
+
+#[cfg(test)]
+mod tests;

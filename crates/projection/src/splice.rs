@@ -121,6 +121,11 @@ impl<'a> Splice<'a> {
         (StateDigest::from_hasher(&hasher), redactions)
     }
 
+    /// Whether any value is withheld.
+    pub(crate) fn withholds(&self) -> bool {
+        !self.withheld.is_empty()
+    }
+
     /// How many bytes of the text are cut out.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.edits
