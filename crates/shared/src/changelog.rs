@@ -22,6 +22,8 @@ mod order;
 mod readers;
 mod slots;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

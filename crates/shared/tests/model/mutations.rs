@@ -46,7 +46,7 @@ fn is_found_by_checks(rule: Rule) -> bool {
             Subject::Broken(rule),
             &mut Trace::Dropped,
         )
-        .inspect_err(|error| println!("{rule:?}: seed {seed}: {error}"))
+        .inspect_err(|error| eprintln!("{rule:?}: seed {seed}: {error}"))
         .is_err()
     })
 }
@@ -63,7 +63,7 @@ fn is_found_by_comparison(rule: Rule) -> bool {
     (0..SEEDS).any(|seed| {
         let is_other = frames(seed, Subject::Naive) != frames(seed, Subject::Broken(rule));
         if is_other {
-            println!("{rule:?}: seed {seed}: other frames");
+            eprintln!("{rule:?}: seed {seed}: other frames");
         }
         is_other
     })
