@@ -6,6 +6,7 @@
 
 mod authorizer;
 mod client_for;
+mod consumer;
 mod continuity;
 mod diagnostics;
 mod error;
@@ -25,6 +26,10 @@ mod upstream;
 
 pub use authorizer::{AllowAll, Authorizer, Boundary};
 pub use client_for::{Client, ClientFor, Partition, PartitionKey};
+pub use consumer::{
+    Consumer, ConsumerError, Decision, FrameGrammar, FrameGrammarError, HeldObject, Redaction, ReportedError,
+    Step,
+};
 pub use continuity::{Continuity, FeedEnd, Next, Verdict};
 pub use diagnostics::{Diagnosing, Diagnostic, Diagnostics};
 pub use error::{ErrorCode, StreamError};
