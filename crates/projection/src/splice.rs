@@ -141,10 +141,10 @@ impl<'a> Splice<'a> {
         match node.action() {
             Some(Action::Remove) => Fate::Gone,
             Some(Action::Redact) => self.withhold(value),
-            Some(Action::RedactValues) => match self.text[value.start] {
-                b'{' => self.container(value, node),
-                b'n' => Fate::Kept,
-                _ => self.withhold(value),
+            Some(Action::RedactValues) => match self.text.get(value.start) {
+                Some(b'{') => self.container(value, node),
+                Some(b'n') => Fate::Kept,
+                Some(_) | None => self.withhold(value),
             },
             Some(Action::Version) => {
                 self.edits.push(Edit::Uncompared(value));

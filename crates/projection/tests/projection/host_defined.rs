@@ -239,7 +239,7 @@ fn rule() -> impl Strategy<Value = (Vec<&'static str>, Act)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_rules_do_what_a_walk_over_a_tree_does(

@@ -112,7 +112,7 @@ pub(crate) fn object() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_kept_are_the_inputs_tokens_in_order_and_exactly_those_that_should_be(

@@ -272,3 +272,17 @@ fn nothing_that_can_be_printed_holds_a_value() {
     assert!(!shown.contains("canary"), "{shown}");
     assert!(!shown.contains("42"), "{shown}");
 }
+
+#[test]
+fn a_text_that_was_never_validated_and_is_cut_short_does_no_harm() {
+    let text = format!(
+        r#"{{{METADATA},"kind":"Secret","data":{{"p":"canary-6"}},"stringData":["canary-7",{{}}],"status":1e4}}"#
+    );
+    for end in METADATA.len() + 1..text.len() {
+        let cut = bytes::Bytes::copy_from_slice(&text.as_bytes()[..end]);
+        let object = krm_stream_protocol::Object::parse_validated(cut).unwrap();
+        let projected = Projection::spec().project(&secrets(), &object, &key()).unwrap();
+        let kept = String::from_utf8_lossy(projected.object());
+        assert!(!kept.contains("canary-"), "{kept}");
+    }
+}
