@@ -30,9 +30,11 @@ const FLAGS: [&str; 12] = [
     "--window-size=1440,900",
 ];
 
-/// A browser with one window. Chromium ends with its driver, and the driver with this value.
+/// A browser with one window. It and its driver end with this value, also when a test fails half way.
 pub(crate) struct Chromium {
     client: Client,
+    /// The browser's process, until its session was closed.
+    browser: Option<u64>,
     _driver: Child,
     _profile: TempDir,
 }
@@ -69,8 +71,12 @@ impl Chromium {
         .await
         .expect("a session opens in time")
         .unwrap_or_else(|error| panic!("chromedriver opens no session: {error}"));
+        let browser = client
+            .capabilities()
+            .and_then(|capabilities| capabilities.get("goog:processID")?.as_u64());
         Self {
             client,
+            browser,
             _driver: driver,
             _profile: profile,
         }
@@ -81,8 +87,20 @@ impl Chromium {
     }
 
     /// Ends the session, and with it the browser.
-    pub(crate) async fn close(self) {
-        self.client.close().await.expect("the session closes");
+    pub(crate) async fn close(mut self) {
+        self.client.clone().close().await.expect("the session closes");
+        self.browser = None;
+    }
+}
+
+impl Drop for Chromium {
+    /// A driver that is killed leaves its browser behind.
+    fn drop(&mut self) {
+        if let Some(browser) = self.browser {
+            let _ = std::process::Command::new("kill")
+                .arg(browser.to_string())
+                .status();
+        }
     }
 }
 

@@ -130,7 +130,7 @@ impl Page {
         self.script(
             "window.flashes = [];
              const note = (element) => {
-                 if (element instanceof HTMLTableRowElement && element.dataset.flash) {
+                 if (element instanceof HTMLTableRowElement && element.classList.contains('flash')) {
                      const name = element.querySelector('[data-column=name]').textContent;
                      window.flashes.push({ name, kind: element.dataset.flash });
                  }
