@@ -88,3 +88,14 @@ pub use upstream::{
     ActsAs, OpenError, Session, SessionEnd, SessionItem, Start, Upstream, UpstreamError, UpstreamErrorKind,
     WatchEvent,
 };
+
+/// The examples of the README and of the documentation compile.
+#[cfg(doctest)]
+mod documentation {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/protocol.md")]
+    struct Protocol;
+    #[doc = include_str!("../../../docs/scopes.md")]
+    struct Scopes;
+}

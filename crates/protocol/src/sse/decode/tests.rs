@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{EventType, frame};
 
 type Plain = (String, String, String);
 
@@ -168,6 +169,41 @@ fn bytes_that_are_no_utf8_become_replacement_characters_wherever_they_are_cut() 
     for cut in 0..=stream.len() {
         let (events, _) = decode_pieces([&stream[..cut], &stream[cut..]]);
         assert_eq!(events[0].1, expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn carried_json_with_line_ends_arrives_as_one_event_with_the_same_tokens() {
+    for json in [
+        "{\"kind\":\"ConfigMap\",\r\"n\":1}",
+        "{\"kind\":\"ConfigMap\",\r\n\"n\":1E5}",
+        "{\n  \"kind\": \"Config Map\",\n  \"n\": [ 1.10,\n -0 ]\n}",
+        "\r\n{\"a\":\"\\r\\n\\ud800\"}\r",
+    ] {
+        let mut wire = Vec::new();
+        frame::begin(&mut wire, 1, EventType::Added);
+        wire.extend_from_slice(b",\"object\":");
+        frame::put_json(&mut wire, json.as_bytes());
+        frame::end(&mut wire);
+        assert!(!wire.contains(&b'\r'), "{json:?}");
+        let (events, _) = reference(&wire);
+        assert_eq!(events, decode_pieces([&wire[..]]).0);
+        let [(_, data, _)] = &events[..] else {
+            panic!("{json:?} became {events:?}");
+        };
+        crate::json::validate(data.as_bytes()).unwrap();
+        let object = crate::json::last_member(data.as_bytes(), "object").unwrap();
+        let tokens = |json: &[u8]| {
+            let outside = json.split(|byte| *byte == b'"').enumerate().map(|(index, part)| {
+                let is_string = index % 2 == 1;
+                part.iter()
+                    .copied()
+                    .filter(|byte| is_string || !byte.is_ascii_whitespace())
+                    .collect::<Vec<_>>()
+            });
+            outside.collect::<Vec<_>>()
+        };
+        assert_eq!(tokens(object), tokens(json.as_bytes()), "{json:?}");
     }
 }
 
