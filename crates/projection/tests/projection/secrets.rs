@@ -286,3 +286,21 @@ fn a_text_that_was_never_validated_and_is_cut_short_does_no_harm() {
         assert!(!kept.contains("canary-"), "{kept}");
     }
 }
+
+#[test]
+fn a_key_that_is_renamed_with_its_value_is_a_change() {
+    let at = |name: &str| {
+        let text = format!(r#"{{"kind":"Secret",{METADATA},"data":{{"{name}":"QQ=="}}}}"#);
+        project(&Projection::full(), &secrets(), text)
+    };
+    assert!(!at("old").is_same_state(&at("new")));
+}
+
+#[test]
+fn secrets_of_another_group_are_secrets_by_their_kind_only() {
+    let scope = scope_of("example.io", "v1", "secrets");
+    let text = |kind: &str| format!(r#"{{"kind":"{kind}",{METADATA},"data":{{"p":"QUFB"}}}}"#);
+    let reference = text("SecretReference");
+    assert_eq!(projected_text(&Projection::full(), &scope, &reference), reference);
+    assert!(!projected_text(&Projection::full(), &scope, text("Secret")).contains("QUFB"));
+}
