@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes};
-use krm_stream_protocol::{Identity, ResourceVersion};
+use krm_stream_protocol::{EventType, Identity, ResourceVersion, frame};
 
 use crate::digest::StateDigest;
 use crate::redaction::Redactions;
@@ -34,10 +34,11 @@ pub enum Upsert {
 }
 
 impl Upsert {
-    const fn name(self) -> &'static str {
+    /// The type of the event.
+    pub const fn event_type(self) -> EventType {
         match self {
-            Self::Added => "added",
-            Self::Modified => "modified",
+            Self::Added => EventType::Added,
+            Self::Modified => EventType::Modified,
         }
     }
 }
@@ -104,11 +105,7 @@ impl Projected {
 
     /// Appends what comes before the shared part of the frame: `data: {"seq":N,"type":"added"`.
     pub fn write_prefix(&self, seq: u64, upsert: Upsert, out: &mut impl BufMut) {
-        out.put_slice(br#"data: {"seq":"#);
-        put_decimal(seq, out);
-        out.put_slice(br#","type":""#);
-        out.put_slice(upsert.name().as_bytes());
-        out.put_u8(b'"');
+        frame::begin(out, seq, upsert.event_type());
     }
 
     /// The shared part of the frame: `,"object":{…}`. Where nothing is withheld it is the whole rest of the frame,
@@ -131,20 +128,4 @@ impl fmt::Debug for Projected {
             )
             .finish_non_exhaustive()
     }
-}
-
-/// Appends a number without an allocation.
-pub(crate) fn put_decimal(mut number: u64, out: &mut impl BufMut) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        // The remainder of a division by ten is one digit.
-        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.put_slice(&digits[at..]);
 }

@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::BufMut;
-use krm_stream_protocol::Identity;
+use krm_stream_protocol::{Identity, frame};
 
-use crate::projected::{Projected, put_decimal};
+use crate::projected::Projected;
 use crate::redaction::{Redaction, Redactions};
 
 /// The revisions that one connection gave to withheld values.
@@ -109,10 +109,11 @@ fn write_redacted(redactions: &Redactions, rev: impl Fn(usize) -> u64, out: &mut
         out.put_slice(br#"{"path":"#);
         out.put_slice(redaction.path_json().as_bytes());
         out.put_slice(br#","rev":"#);
-        put_decimal(rev(index), out);
+        frame::put_integer(out, rev(index));
         out.put_u8(b'}');
     }
-    out.put_slice(b"]}\n\n");
+    out.put_u8(b']');
+    frame::end(out);
 }
 
 /// An identity as the key of its uid, so that the uid is not stored twice.
