@@ -80,8 +80,8 @@ impl Builder {
             seed: None,
             settings: Settings {
                 clock: Arc::new(wall_clock),
-                bookmark_interval: Duration::from_secs(60),
-                watch_timeout: Duration::from_secs(30 * 60),
+                bookmark_interval: Duration::from_mins(1),
+                watch_timeout: Duration::from_mins(30),
                 streaming_lists: true,
                 require_namespaces: false,
                 max_concurrent_streams: 1_000,

@@ -11,14 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use fault::{BodyFault, Ending, Fault, StreamAction, StreamPoint, StreamStep};
 pub use matching::RequestMatch;
-pub(crate) use plan::{Instead, Plan};
+pub(crate) use plan::{Bookmarks, Instead, Plan, StreamingList};
 
 use crate::request::ReceivedRequest;
 
 /// The faults that wait for their requests.
 ///
 /// They are tried in the order in which they were added; a request suffers at most one of each class
-/// (instead of the answer, delay, body, stream, chunking, and each of the refusals), so the second of two queued
+/// (instead of the answer, delay, body, stream, chunking, streaming lists, bookmarks), so the second of two queued
 /// answers waits for the second request.
 ///
 /// ```

@@ -282,106 +282,48 @@ mod tests {
 
     #[test]
     fn paths_name_resources_scopes_and_subresources() {
-        for (method, uri, verb, group, resource, namespace, name, subresource) in [
+        for (asked, understood) in [
+            ("GET /api/v1/configmaps", "List  configmaps [] []"),
+            ("GET /api/v1/namespaces", "List  namespaces [] []"),
+            ("GET /api/v1/namespaces/a", "Get  namespaces [a] [a]"),
             (
-                "GET",
-                "/api/v1/configmaps",
-                Verb::List,
-                "",
-                "configmaps",
-                "",
-                "",
-                "",
+                "PATCH /api/v1/namespaces/a/status",
+                "Patch  namespaces/status [a] [a]",
+            ),
+            ("GET /api/v1/namespaces/a/pods?watch=1", "Watch  pods [a] []"),
+            ("GET /api/v1/namespaces/a/pods?watch=false", "List  pods [a] []"),
+            ("GET /api/v1/namespaces/a/pods/b?watch", "Watch  pods [a] [b]"),
+            (
+                "DELETE /apis/apps/v1/namespaces/a/deployments",
+                "DeleteCollection apps deployments [a] []",
             ),
             (
-                "GET",
-                "/api/v1/namespaces",
-                Verb::List,
-                "",
-                "namespaces",
-                "",
-                "",
-                "",
+                "DELETE /apis/apps/v1/namespaces/a/deployments/b",
+                "Delete apps deployments [a] [b]",
             ),
             (
-                "GET",
-                "/api/v1/namespaces/a",
-                Verb::Get,
-                "",
-                "namespaces",
-                "a",
-                "a",
-                "",
+                "PUT /apis/x.y/v1/things/a%3Ab/status",
+                "Update x.y things/status [] [a:b]",
             ),
-            (
-                "PATCH",
-                "/api/v1/namespaces/a/status",
-                Verb::Patch,
-                "",
-                "namespaces",
-                "a",
-                "a",
-                "status",
-            ),
-            (
-                "GET",
-                "/api/v1/namespaces/a/pods?watch=1",
-                Verb::Watch,
-                "",
-                "pods",
-                "a",
-                "",
-                "",
-            ),
-            (
-                "GET",
-                "/api/v1/namespaces/a/pods?watch=false",
-                Verb::List,
-                "",
-                "pods",
-                "a",
-                "",
-                "",
-            ),
-            (
-                "DELETE",
-                "/apis/apps/v1/namespaces/a/deployments",
-                Verb::DeleteCollection,
-                "apps",
-                "deployments",
-                "a",
-                "",
-                "",
-            ),
-            (
-                "PUT",
-                "/apis/x.y/v1/things/a%3Ab/status",
-                Verb::Update,
-                "x.y",
-                "things",
-                "",
-                "a:b",
-                "status",
-            ),
-            ("GET", "/readyz", Verb::NonResource, "", "", "", "", ""),
-            ("GET", "/apis/apps", Verb::NonResource, "", "", "", "", ""),
+            ("POST /apis/x.y/v1/things", "Create x.y things [] []"),
+            ("GET /readyz", "NonResource   [] []"),
+            ("GET /apis/apps", "NonResource   [] []"),
+            ("GET /apis/apps/v1", "NonResource   [] []"),
         ] {
+            let (method, uri) = asked.split_once(' ').unwrap();
             let request = received(method, uri);
-            assert_eq!(
-                (
-                    request.verb(),
-                    request.group(),
-                    request.resource(),
-                    request.namespace()
-                ),
-                (verb, group, resource, namespace),
-                "{uri}"
+            let subresource = match request.subresource() {
+                "" => String::new(),
+                subresource => format!("/{subresource}"),
+            };
+            let resource = format!("{}{subresource}", request.resource());
+            let (namespace, name) = (request.namespace(), request.name());
+            let got = format!(
+                "{:?} {} {resource} [{namespace}] [{name}]",
+                request.verb(),
+                request.group()
             );
-            assert_eq!(
-                (request.name(), request.subresource()),
-                (name, subresource),
-                "{uri}"
-            );
+            assert_eq!(got, understood, "{asked}");
         }
     }
 

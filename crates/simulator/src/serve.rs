@@ -53,10 +53,10 @@ pub(crate) async fn serve(
         Some(Instead::Answer(answer)) => {
             return with_common_headers(&shared, complete(answer, plan.one_byte_chunks));
         }
-        Some(Instead::Hang) => std::future::pending().await,
+        Some(Instead::Hang) => std::future::pending::<()>().await,
         Some(Instead::Reset) => {
             control.reset();
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
     let user = match shared.access.authenticate(&parts.headers) {
@@ -93,7 +93,7 @@ impl From<Answer> for Reply {
 impl Exchange {
     async fn answer(&mut self, parts: &Parts, incoming: Incoming) -> Result<Reply, Status> {
         if self.request.verb() == Verb::NonResource {
-            return discovery::answer(self);
+            return Ok(discovery::answer(self).into());
         }
         let attributes = self.request.attributes();
         match self.shared.access.decide(&self.user, &attributes) {
@@ -113,7 +113,7 @@ impl Exchange {
             Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
                 write::answer(self, parts, incoming).await
             }
-            Verb::NonResource => discovery::answer(self),
+            Verb::NonResource => Ok(discovery::answer(self).into()),
         }
     }
 

@@ -23,7 +23,7 @@ use crate::{
     request::ReceivedRequest,
     resource::{Resource, ResourceKey},
     shared::Shared,
-    store::{Origin, Preconditions, RawObject, Target, WriteError},
+    store::{Collection, Origin, Preconditions, RawObject, Target, WriteError, object_key},
     watch::{WatchCommand, WatchOrder},
 };
 
@@ -223,7 +223,7 @@ impl Simulator {
     /// An object as WATCH sends it.
     pub fn get_raw(&self, resource: &str, namespace: &str, name: &str) -> Option<Bytes> {
         let key = self.key(resource).ok()?;
-        let place = crate::store::object_key(namespace, name);
+        let place = object_key(namespace, name);
         self.shared
             .store()
             .collection(&key)?
@@ -244,7 +244,7 @@ impl Simulator {
         let store = self.shared.store();
         let collection = store.collection(&key).into_iter();
         collection
-            .flat_map(|collection| collection.objects())
+            .flat_map(Collection::objects)
             .map(|stored| stored.object.clone())
             .collect()
     }

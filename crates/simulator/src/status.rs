@@ -29,7 +29,7 @@ pub struct Status {
     success: bool,
     message: String,
     reason: String,
-    details: Option<Details>,
+    details: Option<Box<Details>>,
     token: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl Status {
     pub fn unknown_resource() -> Self {
         let mut status =
             Self::new(404, "the server could not find the requested resource").reason("NotFound");
-        status.details = Some(Details::default());
+        status.details = Some(Box::default());
         status
     }
 
@@ -202,35 +202,38 @@ impl Status {
     pub(crate) fn deleted(resource: &Resource, name: &str, uid: &str) -> Self {
         let mut status = Self::new(200, "").about(resource.group(), resource.plural(), name);
         status.success = true;
-        status.details.get_or_insert_default().uid = uid.to_owned();
+        uid.clone_into(&mut status.details.get_or_insert_default().uid);
         status
     }
 
     /// The JSON text, without a line end.
     pub fn to_json(&self) -> String {
-        let mut out = String::from(r#"{"kind":"Status","apiVersion":"v1","metadata":{"#);
-        if let Some(token) = &self.token {
-            out.push_str(&format!("\"continue\":{}", string(token)));
+        let metadata = match &self.token {
+            Some(token) => format!("{{\"continue\":{}}}", string(token)),
+            None => "{}".to_owned(),
+        };
+        let mut members = vec![
+            r#""kind":"Status","apiVersion":"v1""#.to_owned(),
+            format!("\"metadata\":{metadata}"),
+            format!(
+                "\"status\":\"{}\"",
+                if self.success { "Success" } else { "Failure" }
+            ),
+        ];
+        for (key, value) in [("message", &self.message), ("reason", &self.reason)] {
+            if !value.is_empty() {
+                members.push(format!("\"{key}\":{}", string(value)));
+            }
         }
-        out.push_str(if self.success {
-            r#"},"status":"Success""#
-        } else {
-            r#"},"status":"Failure""#
-        });
-        if !self.message.is_empty() {
-            out.push_str(&format!(",\"message\":{}", string(&self.message)));
-        }
-        if !self.reason.is_empty() {
-            out.push_str(&format!(",\"reason\":{}", string(&self.reason)));
-        }
-        if let Some(details) = &self.details {
-            out.push_str(&format!(",\"details\":{}", details.to_json()));
-        }
+        members.extend(
+            self.details
+                .iter()
+                .map(|details| format!("\"details\":{}", details.to_json())),
+        );
         if !self.success {
-            out.push_str(&format!(",\"code\":{}", self.code));
+            members.push(format!("\"code\":{}", self.code));
         }
-        out.push('}');
-        out
+        format!("{{{}}}", members.join(","))
     }
 
     /// The line of a watch that tells of this failure: an `ERROR` event, line end included.

@@ -14,10 +14,26 @@ pub(crate) struct Plan {
     pub(crate) body: Option<BodyFault>,
     pub(crate) stream: Vec<StreamStep>,
     pub(crate) one_byte_chunks: bool,
-    pub(crate) refuse_streaming_list: bool,
-    pub(crate) ignore_streaming_list: bool,
-    pub(crate) no_bookmarks: bool,
-    pub(crate) no_initial_events_end: bool,
+    pub(crate) streaming_list: StreamingList,
+    pub(crate) bookmarks: Bookmarks,
+}
+
+/// How `sendInitialEvents` is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum StreamingList {
+    #[default]
+    Served,
+    Refused,
+    Ignored,
+}
+
+/// Which bookmarks are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Bookmarks {
+    #[default]
+    All,
+    AllButInitialEventsEnd,
+    None,
 }
 
 /// What a request gets instead of an answer of the API server.
@@ -40,10 +56,10 @@ impl Plan {
             Fault::Body(_) => self.instead.is_none() && self.body.is_none(),
             Fault::Stream(_) => self.instead.is_none() && self.stream.is_empty(),
             Fault::OneByteChunks => !self.one_byte_chunks,
-            Fault::RefuseStreamingList => !self.refuse_streaming_list,
-            Fault::IgnoreStreamingList => !self.ignore_streaming_list,
-            Fault::NoBookmarks => !self.no_bookmarks,
-            Fault::NoInitialEventsEnd => !self.no_initial_events_end,
+            Fault::RefuseStreamingList | Fault::IgnoreStreamingList => {
+                self.streaming_list == StreamingList::Served
+            }
+            Fault::NoBookmarks | Fault::NoInitialEventsEnd => self.bookmarks == Bookmarks::All,
         }
     }
 
@@ -64,10 +80,10 @@ impl Plan {
             Fault::Body(fault) => self.body = Some(*fault),
             Fault::Stream(steps) => self.stream.clone_from(steps),
             Fault::OneByteChunks => self.one_byte_chunks = true,
-            Fault::RefuseStreamingList => self.refuse_streaming_list = true,
-            Fault::IgnoreStreamingList => self.ignore_streaming_list = true,
-            Fault::NoBookmarks => self.no_bookmarks = true,
-            Fault::NoInitialEventsEnd => self.no_initial_events_end = true,
+            Fault::RefuseStreamingList => self.streaming_list = StreamingList::Refused,
+            Fault::IgnoreStreamingList => self.streaming_list = StreamingList::Ignored,
+            Fault::NoBookmarks => self.bookmarks = Bookmarks::None,
+            Fault::NoInitialEventsEnd => self.bookmarks = Bookmarks::AllButInitialEventsEnd,
         }
     }
 }

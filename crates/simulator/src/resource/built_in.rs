@@ -58,7 +58,10 @@ const EVENT_FIELDS: &[&str] = &[
 
 /// The set that every simulator starts with.
 pub(crate) fn built_in() -> Vec<Resource> {
-    let rbac = "rbac.authorization.k8s.io";
+    [core(), workloads(), access(), others()].concat()
+}
+
+fn core() -> Vec<Resource> {
     vec![
         typed(
             "",
@@ -139,6 +142,12 @@ pub(crate) fn built_in() -> Vec<Resource> {
             &["secrets", "imagePullSecrets", "automountServiceAccountToken"],
             "",
         ),
+    ]
+}
+
+/// `apps` and `batch`.
+fn workloads() -> Vec<Resource> {
+    vec![
         typed(
             "apps",
             "v1",
@@ -197,6 +206,13 @@ pub(crate) fn built_in() -> Vec<Resource> {
             SPEC_STATUS,
             r#""spec":{"template":{"metadata":{},"spec":{"containers":null}}},"status":{}"#,
         ),
+    ]
+}
+
+/// `rbac.authorization.k8s.io`.
+fn access() -> Vec<Resource> {
+    let rbac = "rbac.authorization.k8s.io";
+    vec![
         typed(
             rbac,
             "v1",
@@ -233,6 +249,11 @@ pub(crate) fn built_in() -> Vec<Resource> {
             &["subjects", "roleRef"],
             r#""roleRef":{"apiGroup":"","kind":"","name":""}"#,
         ),
+    ]
+}
+
+fn others() -> Vec<Resource> {
+    vec![
         typed(
             "apiextensions.k8s.io",
             "v1",

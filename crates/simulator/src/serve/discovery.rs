@@ -8,10 +8,9 @@ use crate::{
     answer::Answer,
     encode::{Keys, write_value},
     resource::Resource,
-    status::Status,
 };
 
-use super::{Exchange, Reply, json as json_answer};
+use super::{Exchange, json as json_answer};
 
 /// The group of reviews, which are answered and never stored.
 const REVIEWS: (&str, &str) = ("authorization.k8s.io", "v1");
@@ -32,15 +31,15 @@ pub(super) fn group_is_served(exchange: &Exchange) -> bool {
             .any(|resource| resource.group() == key.group && resource.version() == key.version)
 }
 
-pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
+pub(super) fn answer(exchange: &Exchange) -> Answer {
     let path = exchange.request.path().trim_matches('/').to_owned();
     let segments: Vec<&str> = path.split('/').collect();
     if exchange.request.method() != "GET" && exchange.request.method() != "HEAD" {
-        return Ok(no_such_path().into());
+        return no_such_path();
     }
     let groups = groups(exchange);
     let body = match segments.as_slice() {
-        ["readyz" | "livez" | "healthz", ..] => return Ok(Answer::text(200, "ok").into()),
+        ["readyz" | "livez" | "healthz", ..] => return Answer::text(200, "ok"),
         ["version"] => version(),
         ["api"] => json!({
             "kind": "APIVersions",
@@ -61,22 +60,22 @@ pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
                 merge(&mut body, group(name, versions));
                 body
             }
-            None => return Ok(no_such_path().into()),
+            None => return no_such_path(),
         },
         ["api", version] => match resource_list(exchange, "", version) {
             Some(body) => body,
-            None => return Ok(no_such_path().into()),
+            None => return no_such_path(),
         },
         ["apis", name, version] => match resource_list(exchange, name, version) {
             Some(body) => body,
-            None => return Ok(no_such_path().into()),
+            None => return no_such_path(),
         },
-        _ => return Ok(no_such_path().into()),
+        _ => return no_such_path(),
     };
     let mut out = Vec::new();
     write_value(&mut out, &body, Keys::AsGiven);
     out.push(b'\n');
-    Ok(json_answer(200, out).into())
+    json_answer(200, out)
 }
 
 fn version() -> Value {

@@ -39,11 +39,18 @@ pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
         &exchange.plan,
         exchange.shared.settings.streaming_lists,
     )?;
+    let prefix = options
+        .filter
+        .namespace
+        .as_ref()
+        .map(|namespace| format!("{namespace}/"))
+        .unwrap_or_default();
     let start = start(&store, collection, &options)?;
+    let from = prefix.clone() + &start.from;
     let page = collection.page(&PageRequest {
         filter: &options.filter,
         at: start.at,
-        from: &start.from,
+        from: &from,
         limit: options.limit,
     });
     let selective = !options.filter.labels.is_empty()
@@ -51,7 +58,10 @@ pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
     let version = store.versions.text(start.version);
     let metadata = ListMetadata {
         version: &version,
-        token: page.more_after.as_ref().map(|key| token(start.version, key)),
+        token: page
+            .more_after
+            .as_ref()
+            .map(|key| token(start.version, key.strip_prefix(&prefix).unwrap_or(key))),
         remaining: if selective { 0 } else { page.remaining },
     };
     Ok(json_answer(200, write_list(&collection.resource, &metadata, &page)).into())

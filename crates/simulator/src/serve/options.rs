@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::{
-    faults::Plan,
+    faults::{Plan, StreamingList},
     request::{ReceivedRequest, Verb, is_true},
     selector::{FieldSelector, FieldSelectorError, LabelSelector},
     status::Status,
@@ -76,13 +76,14 @@ impl ListOptions {
                 .map(Duration::from_secs),
         };
         let version_match = text("resourceVersionMatch");
-        if plan.ignore_streaming_list {
+        if plan.streaming_list == StreamingList::Ignored {
             options.initial_events = InitialEvents::Unset;
         } else {
             options.version_match = match request.verb() {
-                Verb::Watch => {
-                    options.validate_watch(version_match, streaming_lists && !plan.refuse_streaming_list)?
-                }
+                Verb::Watch => options.validate_watch(
+                    version_match,
+                    streaming_lists && plan.streaming_list != StreamingList::Refused,
+                )?,
                 Verb::Get
                 | Verb::List
                 | Verb::Create

@@ -11,7 +11,7 @@ use crate::{
     resource::{Resource, ResourceKey},
     selector::FieldSelector,
     status::Status,
-    store::{Deleted, Filter, Origin, Preconditions, Target, WriteError, object_key},
+    store::{Collection, Deleted, Filter, Origin, Preconditions, Store, Target, WriteError, object_key},
 };
 
 use super::{Exchange, Reply, json, options::ListOptions};
@@ -110,11 +110,11 @@ pub(super) async fn answer(exchange: &Exchange, parts: &Parts, incoming: Incomin
     Ok(answer.into())
 }
 
-fn names(store: &crate::store::Store, key: &ResourceKey, filter: &Filter) -> Vec<(String, String)> {
+fn names(store: &Store, key: &ResourceKey, filter: &Filter) -> Vec<(String, String)> {
     store
         .collection(key)
         .into_iter()
-        .flat_map(|collection| collection.objects())
+        .flat_map(Collection::objects)
         .filter(|object| filter.matches(object))
         .map(|object| (object.namespace.clone(), object.name.clone()))
         .collect()

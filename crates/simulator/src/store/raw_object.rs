@@ -15,6 +15,9 @@ use super::{
     event::{Change, Event, Stored, object_key},
 };
 
+/// A greater version is known by its text instead, so that there is always a next one.
+const LARGEST_OWN_VERSION: u64 = u64::MAX / 2;
+
 /// JSON text that LIST and WATCH send byte for byte: odd numbers, lone surrogates, duplicate keys, any depth, objects
 /// without a uid or a version.
 ///
@@ -140,16 +143,15 @@ impl Store {
     /// The number of the change that brings this text, which may have a version of its own.
     fn sequence_of(&mut self, object: &[u8]) -> u64 {
         let next = self.versions.next();
-        match metadata_string(object, "resourceVersion") {
-            None => next,
-            Some(text) if text.is_empty() => next,
-            Some(text) => match self.versions.parse(&text) {
-                Ok(own) => own.max(next),
-                Err(_) => {
-                    self.versions.alias(next, &text);
-                    next
-                }
-            },
+        let Some(text) = metadata_string(object, "resourceVersion").filter(|text| !text.is_empty()) else {
+            return next;
+        };
+        if let Ok(own) = self.versions.parse(&text)
+            && own <= LARGEST_OWN_VERSION
+        {
+            return own.max(next);
         }
+        self.versions.alias(next, &text);
+        next
     }
 }

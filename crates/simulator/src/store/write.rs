@@ -1,15 +1,16 @@
 //! Create, update, patch and delete, as the generic registry of an API server does them.
 
+mod error;
+mod fields;
+
 use std::{sync::Arc, time::SystemTime};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
-    base64,
     merge_patch::merge,
     object::{encode, labels, metadata_mut, metadata_text},
     resource::{Resource, ResourceKey},
-    status::Status,
     time::rfc3339,
 };
 
@@ -18,89 +19,12 @@ use super::{
     event::{Change, Event, Stored, object_key},
 };
 
-/// Why an object was not written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
-    /// The resource is not served: register it first.
-    #[error("resource {0:?} is not served; register it, or name it `plural.group`")]
-    UnknownResource(String),
-    /// There is no such object.
-    #[error("{qualified_resource} {name:?} not found")]
-    NotFound {
-        /// `plural.group`.
-        qualified_resource: String,
-        /// Its name.
-        name: String,
-    },
-    /// There is such an object already.
-    #[error("{qualified_resource} {name:?} already exists")]
-    AlreadyExists {
-        /// `plural.group`.
-        qualified_resource: String,
-        /// Its name.
-        name: String,
-    },
-    /// The object is not the one that the caller read.
-    #[error("Operation cannot be fulfilled on {qualified_resource} {name:?}: {problem}")]
-    Conflict {
-        /// `plural.group`.
-        qualified_resource: String,
-        /// Its name.
-        name: String,
-        /// What differs.
-        problem: String,
-    },
-    /// The object is not acceptable.
-    #[error("{0}")]
-    Invalid(String),
-    /// The request does not fit the object.
-    #[error("{0}")]
-    BadRequest(String),
-    /// A raw object whose place is neither given nor in its text.
-    #[error("a raw object without metadata.name needs a place: call `at(namespace, name)`")]
-    NamelessRawObject,
-    /// A raw object that cannot be read as JSON can only be replaced or deleted.
-    #[error("{0:?} was put in as raw text that cannot be patched; replace it")]
-    Opaque(String),
-}
+pub use error::WriteError;
 
-impl WriteError {
-    pub(super) fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::NotFound {
-            qualified_resource: resource.qualified_name(),
-            name: name.to_owned(),
-        }
-    }
-
-    fn conflict(resource: &Resource, name: &str, problem: impl Into<String>) -> Self {
-        Self::Conflict {
-            qualified_resource: resource.qualified_name(),
-            name: name.to_owned(),
-            problem: problem.into(),
-        }
-    }
-
-    /// How the API server says it.
-    pub(crate) fn to_status(&self, resource: &Resource) -> Status {
-        let (group, plural) = (resource.group(), resource.plural());
-        let message = self.to_string();
-        match self {
-            Self::UnknownResource(_) => Status::unknown_resource(),
-            Self::NotFound { name, .. } => Status::not_found(resource, name),
-            Self::AlreadyExists { name, .. } => Status::new(409, message)
-                .reason("AlreadyExists")
-                .about(group, plural, name),
-            Self::Conflict { name, .. } => Status::new(409, message)
-                .reason("Conflict")
-                .about(group, plural, name),
-            Self::Invalid(_) => Status::new(422, message)
-                .reason("Invalid")
-                .about(group, resource.kind(), ""),
-            Self::BadRequest(_) | Self::NamelessRawObject => Status::bad_request(message),
-            Self::Opaque(_) => Status::new(500, message).reason("InternalError"),
-        }
-    }
-}
+use fields::{
+    Object, bump_generation, complete, desired_state_differs, has_finalizers, into_object,
+    keep_server_fields, settle_namespace,
+};
 
 /// Who writes. A request gets what the API server would make of it; the host of the simulator may also set `status`,
 /// `uid` and time stamps.
@@ -133,8 +57,6 @@ pub(crate) struct Preconditions {
     pub(crate) uid: String,
     pub(crate) resource_version: String,
 }
-
-type Object = Map<String, Value>;
 
 impl Store {
     /// Creates an object in `namespace`, which is empty for one that names its own.
@@ -377,7 +299,7 @@ impl Store {
         let before = read(existing)?;
         if target.status {
             let status = object.get("status").cloned();
-            object = before.clone();
+            object.clone_from(&before);
             match status {
                 Some(status) => object.insert("status".to_owned(), status),
                 None => object.insert("status".to_owned(), json!({})),
@@ -451,139 +373,4 @@ pub(crate) enum Deleted {
 /// The members of a stored object.
 fn read(stored: &Stored) -> Result<Object, WriteError> {
     serde_json::from_slice(&stored.object).map_err(|_| WriteError::Opaque(stored.name.clone()))
-}
-
-fn into_object(resource: &Resource, value: Value) -> Result<Object, WriteError> {
-    let Value::Object(mut object) = value else {
-        return Err(WriteError::BadRequest(
-            "the object provided is not a JSON object".to_owned(),
-        ));
-    };
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or(resource.kind());
-    if kind != resource.kind() {
-        let problem = format!(
-            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is registered for this resource",
-            resource.version(),
-            resource.kind()
-        );
-        return Err(WriteError::BadRequest(problem));
-    }
-    object.insert("kind".to_owned(), Value::String(resource.kind().to_owned()));
-    object.insert("apiVersion".to_owned(), Value::String(resource.api_version()));
-    Ok(object)
-}
-
-/// Makes the object's namespace that of the request.
-fn settle_namespace(resource: &Resource, object: &mut Object, namespace: &str) -> Result<String, WriteError> {
-    let own = metadata_text(object, "namespace").to_owned();
-    if !resource.is_namespaced() {
-        metadata_mut(object).retain(|key, _| key != "namespace");
-        return Ok(String::new());
-    }
-    if !own.is_empty() && !namespace.is_empty() && own != namespace {
-        let problem = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(WriteError::BadRequest(problem.to_owned()));
-    }
-    let settled = if namespace.is_empty() {
-        own
-    } else {
-        namespace.to_owned()
-    };
-    if settled.is_empty() {
-        let problem = format!("an object of {} needs a namespace", resource.qualified_name());
-        return Err(WriteError::BadRequest(problem));
-    }
-    metadata_mut(object).insert("namespace".to_owned(), Value::String(settled.clone()));
-    Ok(settled)
-}
-
-/// What a real API server fills in, as far as it shows in every object of the kind.
-fn complete(resource: &Resource, object: &mut Object) {
-    match resource.kind() {
-        "Secret" if resource.group().is_empty() => {
-            if let Some(Value::Object(plain)) = object.get("stringData").cloned() {
-                let data = object.entry("data").or_insert_with(|| json!({}));
-                if let Value::Object(data) = data {
-                    for (key, value) in plain {
-                        let value = value.as_str().unwrap_or_default();
-                        data.insert(key, Value::String(base64::encode(value.as_bytes())));
-                    }
-                }
-                object.retain(|key, _| key != "stringData");
-            }
-            object.entry("type").or_insert_with(|| json!("Opaque"));
-        }
-        "Namespace" if resource.group().is_empty() => {
-            object
-                .entry("spec")
-                .or_insert_with(|| json!({"finalizers": ["kubernetes"]}));
-            object
-                .entry("status")
-                .or_insert_with(|| json!({"phase": "Active"}));
-        }
-        "Pod" if resource.group().is_empty() => {
-            object
-                .entry("status")
-                .or_insert_with(|| json!({"phase": "Pending"}));
-        }
-        _ if resource.status && !resource.is_custom() => {
-            object.entry("status").or_insert_with(|| json!({}));
-        }
-        _ => {}
-    }
-}
-
-/// Carries over what only the server sets, so that what is left to compare is the caller's.
-fn keep_server_fields(before: &Object, object: &mut Object, existing: &Stored) {
-    let old = before.get("metadata").and_then(Value::as_object);
-    let metadata = metadata_mut(object);
-    for key in [
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-    ] {
-        metadata.retain(|name, _| name != key);
-        if let Some(value) = old.and_then(|old| old.get(key)) {
-            metadata.insert(key.to_owned(), value.clone());
-        }
-    }
-    metadata.insert("name".to_owned(), Value::String(existing.name.clone()));
-}
-
-/// Whether the part that a controller acts on differs, which is what `generation` counts.
-fn desired_state_differs(resource: &Resource, before: &Object, after: &Object) -> bool {
-    if !resource.is_custom() {
-        return before.get("spec") != after.get("spec");
-    }
-    let ignored = |key: &str| key == "metadata" || (resource.status && key == "status");
-    let desired = |object: &Object| -> Object {
-        object
-            .iter()
-            .filter(|(key, _)| !ignored(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    desired(before) != desired(after)
-}
-
-fn bump_generation(resource: &Resource, metadata: &mut Object) {
-    if resource.generation {
-        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
-        metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
-    }
-}
-
-fn has_finalizers(object: &Object) -> bool {
-    object
-        .get("metadata")
-        .and_then(|metadata| metadata.get("finalizers"))
-        .and_then(Value::as_array)
-        .is_some_and(|finalizers| !finalizers.is_empty())
 }

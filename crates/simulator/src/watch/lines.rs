@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     connection::ConnectionControl,
     encode::string,
-    faults::{Ending, Plan, StreamAction},
+    faults::{Bookmarks, Ending, Plan, StreamAction},
     resource::{Resource, ResourceKey, Style},
     shared::Shared,
     store::{Backlog, Filter},
@@ -110,7 +110,7 @@ impl WatchLines {
         let opened = Instant::now();
         let deadline = opened + start.timeout;
         let mut queue: VecDeque<Item> = start.initial.into_iter().map(Item::Event).collect();
-        if start.boundary && !plan.no_bookmarks && !plan.no_initial_events_end {
+        if start.boundary && plan.bookmarks == Bookmarks::All {
             queue.push_back(Item::Boundary(start.position));
         }
         let mut lines = Self {
@@ -133,8 +133,8 @@ impl WatchLines {
             next_bookmark: None,
             id,
         };
-        if start.bookmarks && !plan.no_bookmarks {
-            lines.next_bookmark = lines.bookmark_after(opened);
+        if start.bookmarks && plan.bookmarks != Bookmarks::None {
+            lines.next_bookmark = Some(lines.bookmark_after(opened));
         }
         lines
     }
@@ -206,7 +206,7 @@ impl WatchLines {
             () = sleep_until(self.deadline) => self.state = State::Ending(Ending::Close),
             () = sleep_until(step) => {}
             () = sleep_until(bookmark) => {
-                self.next_bookmark = self.bookmark_after(bookmark);
+                self.next_bookmark = Some(self.bookmark_after(bookmark));
                 self.refill();
                 self.queue.push_back(Item::Bookmark(self.position));
             }
@@ -224,7 +224,7 @@ impl WatchLines {
                 WatchOrder::Do(_) | WatchOrder::Bookmark => {}
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn end(&mut self, ending: Ending) -> Option<Result<Bytes, BrokenOff>> {
@@ -309,11 +309,11 @@ impl WatchLines {
     }
 
     /// When the next bookmark is due after one at `last`.
-    fn bookmark_after(&self, last: Instant) -> Option<Instant> {
+    fn bookmark_after(&self, last: Instant) -> Instant {
         let next = last + self.shared.settings.bookmark_interval;
         match self.deadline.checked_sub(LAST_BOOKMARK) {
-            Some(final_one) if last < final_one && final_one < next => Some(final_one),
-            Some(_) | None => Some(next),
+            Some(final_one) if last < final_one && final_one < next => final_one,
+            Some(_) | None => next,
         }
     }
 }
