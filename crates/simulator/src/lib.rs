@@ -34,6 +34,7 @@
 //!   history ([`Simulator::compact`]), open watches ([`Simulator::inject`], [`Simulator::end_watches`]), and what was
 //!   asked ([`Simulator::counts`], [`Simulator::requests`]).
 //! - [`Faults`]: what goes wrong with requests to come.
+//! - [`Workload`]: a believable cluster that changes step by step.
 //! - [`Access`]: tokens and rules; 401, 403 and `SubjectAccessReview` follow from them.
 
 mod access;
@@ -41,6 +42,7 @@ mod answer;
 mod base64;
 mod builder;
 mod connection;
+mod draw;
 mod encode;
 mod faults;
 mod merge_patch;
@@ -57,6 +59,7 @@ mod status;
 mod store;
 mod time;
 mod watch;
+mod workload;
 
 pub use access::{Access, Rule, User};
 pub use answer::Answer;
@@ -70,3 +73,8 @@ pub use resource::Resource;
 pub use simulator::Simulator;
 pub use status::Status;
 pub use store::{RawObject, WriteError};
+pub use workload::Workload;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -4,6 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
 };
 
 use bytes::Bytes;
@@ -85,6 +86,11 @@ impl Simulator {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The time of the simulator's clock, which stamps its objects.
+    pub fn now(&self) -> SystemTime {
+        self.shared.now()
     }
 
     /// Tokens and rules.

@@ -4,6 +4,7 @@
 //! state before each, so that an older state can be told (pages of a list) and a watch can start in the past.
 
 mod collection;
+mod definition;
 mod event;
 mod raw_object;
 mod snapshot;
@@ -20,7 +21,10 @@ pub(crate) use version::Versions;
 pub use write::WriteError;
 pub(crate) use write::{Deleted, Origin, Preconditions, Target, Writing};
 
-use crate::resource::{Resource, ResourceKey};
+use crate::{
+    draw::Draw,
+    resource::{Resource, ResourceKey},
+};
 
 use self::event::Event;
 
@@ -39,7 +43,9 @@ impl Store {
             versions: Versions::new(first_version),
             collections: BTreeMap::new(),
             history,
-            uids: UidSource { seed, drawn: 0 },
+            uids: UidSource {
+                draw: Draw::new(seed),
+            },
         };
         for resource in resources {
             store.register(resource);
@@ -89,35 +95,25 @@ impl Store {
         let sequence = event.sequence;
         self.versions.advance_to(sequence);
         let capacity = self.history;
+        let event = Arc::new(event);
         if let Some(collection) = self.collections.get_mut(key) {
-            collection.append(Arc::new(event), capacity);
+            collection.append(Arc::clone(&event), capacity);
         }
+        self.follow_definition(key, &event);
     }
 }
 
 /// Draws uids that look like those of Kubernetes, the same ones for the same seed.
 #[derive(Debug)]
 struct UidSource {
-    seed: u64,
-    drawn: u64,
+    draw: Draw,
 }
 
 impl UidSource {
-    fn draw(&mut self) -> u64 {
-        self.drawn += 1;
-        // splitmix64 (<https://prng.di.unimi.it/splitmix64.c>).
-        let mut z = self
-            .seed
-            .wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// A version 4 UUID (<https://www.rfc-editor.org/rfc/rfc9562#section-5.4>).
     fn uid(&mut self) -> String {
-        let high = (self.draw() & !0xf000) | 0x4000;
-        let low = (self.draw() & !(0b11 << 62)) | (0b10 << 62);
+        let high = (self.draw.number() & !0xf000) | 0x4000;
+        let low = (self.draw.number() & !(0b11 << 62)) | (0b10 << 62);
         format!(
             "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
             high >> 32,
@@ -131,14 +127,6 @@ impl UidSource {
     /// The five characters that complete a `generateName`
     /// (<https://pkg.go.dev/k8s.io/apimachinery/pkg/util/rand#String>).
     fn suffix(&mut self) -> String {
-        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        let mut drawn = self.draw();
-        (0..5)
-            .map(|_| {
-                let letter = LETTERS[usize::try_from(drawn % LETTERS.len() as u64).unwrap_or_default()];
-                drawn /= LETTERS.len() as u64;
-                char::from(letter)
-            })
-            .collect()
+        self.draw.letters(5)
     }
 }

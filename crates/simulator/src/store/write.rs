@@ -83,7 +83,7 @@ impl Store {
         if writing.origin == Origin::Request && resource.status {
             object.retain(|key, _| key != "status");
         }
-        complete(&resource, &mut object);
+        complete(&resource, &mut object, writing.now);
         let uid = self.uids.uid();
         let metadata = metadata_mut(&mut object);
         let by_host = |key: &str| {
@@ -305,7 +305,7 @@ impl Store {
                 None => object.insert("status".to_owned(), json!({})),
             };
         } else {
-            complete(resource, &mut object);
+            complete(resource, &mut object, writing.now);
             let kept_by_host = writing.origin == Origin::Host && object.contains_key("status");
             if resource.status && !kept_by_host {
                 object.retain(|key, _| key != "status");

@@ -1,6 +1,7 @@
 //! Paths that are not about a resource.
 
 use krm_stream_simulator::{Resource, Simulator};
+use serde_json::json;
 
 use crate::client::Client;
 
@@ -78,4 +79,39 @@ async fn a_resource_that_is_no_longer_served_is_not_found_and_its_watches_end() 
         client.get("/apis/example.com/v1/widgets").await.text(),
         "404 page not found\n"
     );
+}
+
+#[tokio::test]
+async fn a_definition_brings_its_resources_and_takes_them_away() {
+    let simulator = Simulator::start().await.unwrap();
+    let client = Client::new(&simulator);
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = json!({
+        "metadata": {"name": "gadgets.lab.example.com"},
+        "spec": {
+            "group": "lab.example.com",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
+            "scope": "Cluster",
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}},
+                {"name": "v1alpha1", "served": false, "storage": false},
+            ],
+        },
+    });
+    let created = client.post(definitions, &definition).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(created.json()["status"]["conditions"][1]["type"], "Established");
+    let gadgets = "/apis/lab.example.com/v1/gadgets";
+    let gadget = json!({"metadata": {"name": "g"}, "spec": {"a": 1}, "status": {"b": 1}});
+    let made = client.post(gadgets, &gadget).await.json();
+    assert_eq!(made["metadata"]["generation"], 1);
+    assert!(made.get("status").is_none(), "status is a subresource");
+    assert_eq!(
+        client.get("/apis/lab.example.com/v1alpha1/gadgets").await.status,
+        404
+    );
+    client
+        .delete(&format!("{definitions}/gadgets.lab.example.com"), "")
+        .await;
+    assert_eq!(client.get(gadgets).await.status, 404);
 }

@@ -1,5 +1,7 @@
 //! The members of an object that the server sets, fills in or compares.
 
+use std::time::SystemTime;
+
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -7,6 +9,7 @@ use crate::{
     object::{metadata_mut, metadata_text},
     resource::Resource,
     store::event::Stored,
+    time::rfc3339,
 };
 
 use super::WriteError;
@@ -67,7 +70,7 @@ pub(super) fn settle_namespace(
 }
 
 /// What a real API server fills in, as far as it shows in every object of the kind.
-pub(super) fn complete(resource: &Resource, object: &mut Object) {
+pub(super) fn complete(resource: &Resource, object: &mut Object, now: SystemTime) {
     match resource.kind() {
         "Secret" if resource.group().is_empty() => {
             if let Some(Value::Object(plain)) = object.get("stringData").cloned() {
@@ -95,11 +98,44 @@ pub(super) fn complete(resource: &Resource, object: &mut Object) {
                 .entry("status")
                 .or_insert_with(|| json!({"phase": "Pending"}));
         }
+        "CustomResourceDefinition" if !resource.is_custom() => {
+            let status = established(object, now);
+            object.entry("status").or_insert(status);
+        }
         _ if resource.status && !resource.is_custom() => {
             object.entry("status").or_insert_with(|| json!({}));
         }
         _ => {}
     }
+}
+
+/// The status of a definition whose resources are served, as they are at once.
+fn established(object: &Object, now: SystemTime) -> Value {
+    let spec = object.get("spec").cloned().unwrap_or_default();
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind,
+            "status": "True",
+            "lastTransitionTime": rfc3339(now),
+            "reason": reason,
+            "message": message,
+        })
+    };
+    let stored: Vec<Value> = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .collect();
+    json!({
+        "conditions": [
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ],
+        "acceptedNames": spec["names"],
+        "storedVersions": stored,
+    })
 }
 
 /// Carries over what only the server sets, so that what is left to compare is the caller's.
