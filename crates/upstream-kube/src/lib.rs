@@ -4,22 +4,36 @@
 //! list and a watch where it does not, bookmarks throughout. Objects stay the bytes that were sent; nothing is parsed
 //! into a tree and written again. TLS and authentication are kube's; the service stack is our own.
 //!
-//! ```no_run
-//! use krm_stream_protocol::{Scope, SessionItem, Start, Upstream as _};
+//! ```
+//! use krm_stream_protocol::{Scope, SessionItem, Start, Upstream as _, WatchEvent};
 //! use krm_stream_upstream_kube::{KubeUpstream, kube};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let upstream = KubeUpstream::from_config(kube::Config::infer().await?)?;
-//! let scope = Scope::builder("v1", "configmaps").namespace("default").build()?;
+//! # let simulator = krm_stream_simulator::Simulator::start().await?;
+//! # let object = serde_json::json!({"metadata": {"name": "a", "namespace": "shop"}});
+//! # simulator.create("configmaps", object)?;
+//! # let url = simulator.url();
+//! // `kube::Config::infer()` reads a kubeconfig or the pod's service account.
+//! let config = kube::Config::new(url.parse()?);
+//! let upstream = KubeUpstream::from_config(config)?;
+//! let scope = Scope::builder("v1", "configmaps").namespace("shop").build()?;
+//!
 //! let mut session = upstream.open(&scope, Start::Fresh).await?;
+//! let mut names = Vec::new();
 //! loop {
 //!     match std::future::poll_fn(|cx| session.poll_next(cx)).await {
-//!         SessionItem::Event(event) => println!("{event:?}"),
-//!         SessionItem::End(end) => break println!("{end:?}"),
+//!         SessionItem::Event(WatchEvent::Added(object)) => {
+//!             names.extend(object.identity().map(|identity| identity.name.clone()));
+//!         }
+//!         SessionItem::Event(WatchEvent::Bookmark { initial_events_end: true, .. }) => break,
+//!         SessionItem::Event(_) => {}
+//!         SessionItem::End(end) => return Err(format!("{end:?}").into()),
 //!     }
 //! }
+//! assert_eq!(names, ["a".into()]);
 //! # Ok(())
 //! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 
 mod access_review;

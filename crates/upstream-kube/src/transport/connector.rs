@@ -75,3 +75,28 @@ where
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_notice_a_dead_peer() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let mut connector = tcp(Duration::from_secs(5));
+        std::future::poll_fn(|cx| Service::poll_ready(&mut connector, cx))
+            .await
+            .unwrap();
+        let stream = Service::call(&mut connector, url).await.unwrap();
+        let socket = socket2::SockRef::from(stream.inner());
+        assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(USER_TIMEOUT));
+    }
+}
