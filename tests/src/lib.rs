@@ -1,1 +1,31 @@
-//! Placeholder.
+//! What the tests that cross crates share: a scripted upstream, a gateway on it, and connections that read it.
+//!
+//! ```
+//! use krm_stream_tests::{GatewayUnderTest, ScriptedUpstream, config_map};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! let (upstream, mut script) = ScriptedUpstream::new();
+//! let gateway = GatewayUnderTest::on(upstream);
+//! let mut connection = gateway.connect("version=v1&resource=configmaps&namespace=app");
+//!
+//! let mut session = script.next_open().await.accept();
+//! session.added(config_map("a", "1"));
+//! session.boundary("1");
+//! assert_eq!(connection.types(3).await, ["reset", "added", "synced"]);
+//! # }
+//! ```
+
+mod connection;
+mod gateway;
+mod inputs;
+mod objects;
+mod recorder;
+mod scripted;
+
+pub use connection::Connection;
+pub use gateway::GatewayUnderTest;
+pub use inputs::{long_mode, shared_inputs};
+pub use objects::{config_map, config_map_with, object, secret};
+pub use recorder::Recorder;
+pub use scripted::{OpenRequest, Script, ScriptedSession, ScriptedUpstream};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use krm_stream_protocol::frame;
 use krm_stream_protocol::json::{self, Member};
 
 use crate::digest::{DigestKey, StateDigest};
@@ -233,13 +234,11 @@ impl<'a> Splice<'a> {
     }
 }
 
-/// Appends `text` without its line breaks.
+/// Appends `text` without the white space that holds its line breaks.
 fn copy_line(out: &mut Vec<u8>, text: &[u8], one_line: bool) {
     if one_line {
         out.extend_from_slice(text);
     } else {
-        for piece in text.split(|byte| matches!(byte, b'\r' | b'\n')) {
-            out.extend_from_slice(piece);
-        }
+        frame::put_json(out, text);
     }
 }

@@ -1,0 +1,203 @@
+//! Building a gateway, and what can be wrong with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use krm_stream_projection::{DigestKey, Projections};
+use krm_stream_protocol::{
+    Authorizer, ClientFor, Diagnosing, Diagnostics, Observer, Observing, Ordering, ProjectionPolicy,
+    ScopePolicy,
+};
+use krm_stream_shared::{FeedSettings, Feeds};
+use tokio::time::Instant;
+
+use super::{Gateway, Host};
+use crate::resolver::Resolver;
+use crate::settings::StreamSettings;
+
+/// Builds a [`Gateway`]. The five seams are required; allowing all is an explicit type.
+#[derive(Default)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct GatewayBuilder {
+    resolver: Option<Arc<dyn Resolver>>,
+    scope_policy: Option<ScopePolicy>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    client_for: Option<Arc<dyn ClientFor>>,
+    projection_policy: Option<Arc<dyn ProjectionPolicy>>,
+    projections: Projections,
+    observing: Observing,
+    diagnosing: Diagnosing,
+    digest_key: Option<DigestKey>,
+    feeds: FeedSettings,
+    streams: StreamSettings,
+}
+
+/// Why a gateway cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A seam is missing.
+    #[error("the gateway has no {seam}: call .{seam}(…) on its builder; allowing all is an explicit type")]
+    Missing {
+        /// The builder's method.
+        seam: &'static str,
+    },
+    /// A setting has no meaning.
+    #[error("{setting} must be {expected}")]
+    Setting {
+        /// The builder's method.
+        setting: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// The operating system has no randomness for the digest key.
+    #[error("no randomness for the digest key")]
+    Randomness(#[source] getrandom::Error),
+}
+
+impl GatewayBuilder {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Who is calling. Required.
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Some(Arc::new(resolver));
+        self
+    }
+
+    /// Which scopes may be asked for at all. Required.
+    pub fn scope_policy(mut self, policy: ScopePolicy) -> Self {
+        self.scope_policy = Some(policy);
+        self
+    }
+
+    /// Whether a caller may see a scope. Required.
+    pub fn authorizer(mut self, authorizer: impl Authorizer + 'static) -> Self {
+        self.authorizer = Some(Arc::new(authorizer));
+        self
+    }
+
+    /// Where a caller's objects come from. Required.
+    pub fn client_for(mut self, client_for: impl ClientFor + 'static) -> Self {
+        self.client_for = Some(Arc::new(client_for));
+        self
+    }
+
+    /// Which projection a caller is granted. Required.
+    pub fn projection_policy(mut self, policy: impl ProjectionPolicy + 'static) -> Self {
+        self.projection_policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// The projections that can be granted. Default: the built-in ones.
+    pub fn projections(mut self, projections: Projections) -> Self {
+        self.projections = projections;
+        self
+    }
+
+    /// Who counts. Default: nobody.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observing = Observing::with(observer);
+        self
+    }
+
+    /// Who is told raw causes. Default: nobody.
+    pub fn diagnostics(mut self, diagnostics: Arc<dyn Diagnostics>) -> Self {
+        self.diagnosing = Diagnosing::with(diagnostics);
+        self
+    }
+
+    /// The process's one key for digests of withheld values. Default: drawn from the operating system. Give one key to
+    /// all gateways of a process whose streams may share feeds.
+    pub fn digest_key(mut self, key: DigestKey) -> Self {
+        self.digest_key = Some(key);
+        self
+    }
+
+    /// How long a stream may be silent before a heartbeat is sent, also while its upstream is being opened. Default 20 s.
+    pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.streams.heartbeat_interval = interval;
+        self
+    }
+
+    /// How long a check of a stream may take: the authorizer's, the projection policy's, the client's. Default 10 s.
+    pub fn reauthorization_timeout(mut self, timeout: Duration) -> Self {
+        self.streams.check_timeout = timeout;
+        self
+    }
+
+    /// How many deletions a stream may owe before it begins a new cycle; at least 1. Default 256.
+    pub fn queue_depth(mut self, deletions: usize) -> Self {
+        self.feeds.queue_depth = deletions;
+        self
+    }
+
+    /// How long a feed outlives its last stream. Default 5 s; isolated feeds end at once.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.feeds.linger = linger;
+        self
+    }
+
+    /// What to do with resourceVersions that do not order. Default strict.
+    pub fn ordering(mut self, ordering: Ordering) -> Self {
+        self.feeds.ordering = ordering;
+        self
+    }
+
+    /// Builds the gateway. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BuildError`] where a seam is missing or a setting has no meaning.
+    pub fn build(self) -> Result<Gateway, BuildError> {
+        if self.streams.heartbeat_interval.is_zero() {
+            return Err(BuildError::Setting {
+                setting: "heartbeat_interval",
+                expected: "longer than zero",
+            });
+        }
+        if self.streams.check_timeout.is_zero() {
+            return Err(BuildError::Setting {
+                setting: "reauthorization_timeout",
+                expected: "longer than zero",
+            });
+        }
+        if self.feeds.queue_depth == 0 {
+            return Err(BuildError::Setting {
+                setting: "queue_depth",
+                expected: "at least 1",
+            });
+        }
+        let digest_key = match self.digest_key {
+            Some(key) => key,
+            None => random_key()?,
+        };
+        Ok(Gateway(Arc::new(Host {
+            resolver: required(self.resolver, "resolver")?,
+            scope_policy: required(self.scope_policy, "scope_policy")?,
+            authorizer: required(self.authorizer, "authorizer")?,
+            client_for: required(self.client_for, "client_for")?,
+            projection_policy: required(self.projection_policy, "projection_policy")?,
+            projections: self.projections,
+            feeds: Feeds::new(
+                self.feeds,
+                digest_key,
+                self.observing.clone(),
+                self.diagnosing.clone(),
+            ),
+            settings: self.streams,
+            observing: self.observing,
+            diagnosing: self.diagnosing,
+            origin: Instant::now(),
+        })))
+    }
+}
+
+fn required<T>(seam: Option<T>, name: &'static str) -> Result<T, BuildError> {
+    seam.ok_or(BuildError::Missing { seam: name })
+}
+
+fn random_key() -> Result<DigestKey, BuildError> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(BuildError::Randomness)?;
+    Ok(DigestKey::new(random))
+}
