@@ -59,3 +59,12 @@ pub use access_review::SubjectAccessReviewAuthorizer;
 pub use builder::{BuildError, KubeUpstreamBuilder};
 pub use impersonation::ImpersonationError;
 pub use upstream::KubeUpstream;
+
+/// The examples of the README and of the documentation compile.
+#[cfg(doctest)]
+mod documentation {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/authentication.md")]
+    struct Authentication;
+}
