@@ -10,13 +10,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
 use krm_stream_protocol::{
-    BoxFuture, Observation, Principal, ProjectionName, Scope, ScopeRequest, StreamError, frame,
+    BoxFuture, Moment, Observation, Principal, ProjectionName, Scope, ScopeRequest, StreamError, frame,
 };
-use krm_stream_shared::{NextCycle, Outbox, Reader, Step, Subscription};
+use krm_stream_shared::{Outbox, Reader, Step, Subscription};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::gateway::Host;
@@ -30,7 +31,12 @@ pub(crate) struct GatewayStream {
     reader: Reader,
     outbox: Outbox,
     heartbeat: Pin<Box<Sleep>>,
+    /// When the API server last refused a feed that this stream was on.
+    refused_at: Option<Moment>,
 }
+
+/// An API server that opens a scope and soon after refuses it, twice within this time, would do so for ever.
+const REFUSED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
 enum Stage {
     /// Who is calling, and for what? Known: `Preparing`. Refused: `Ended`.
@@ -99,6 +105,7 @@ impl GatewayStream {
             reader: Reader::new(host.observing.clone()),
             outbox: Outbox::new(CHUNK_BYTES),
             heartbeat: Box::pin(sleep(host.settings.heartbeat_interval)),
+            refused_at: None,
             host,
         }
     }
@@ -196,20 +203,28 @@ impl GatewayStream {
                     return Poll::Pending;
                 }
                 Poll::Ready(Step::Wrote) => self.stage = Stage::Reading(request),
-                Poll::Ready(Step::NextCycle(NextCycle {
-                    is_told,
-                    needs_new_feed,
-                })) => {
-                    if needs_new_feed {
-                        request.stream = self.host.feeds.next_stream();
+                Poll::Ready(Step::NextCycle(next)) => match self.refused_again(next.refusal) {
+                    Some(error) => self.end(&error),
+                    None => {
+                        if next.needs_new_feed {
+                            request.stream = self.host.feeds.next_stream();
+                        }
+                        self.stage = Stage::prepare(request, !next.is_told);
                     }
-                    self.stage = Stage::prepare(request, !is_told);
-                }
+                },
                 Poll::Ready(Step::End(error)) => self.end(&error),
             },
             Stage::Ended => {}
         }
         Poll::Ready(())
+    }
+
+    /// The refusal of a feed, if the one before it was only just refused too.
+    fn refused_again(&mut self, refusal: Option<StreamError>) -> Option<StreamError> {
+        let refusal = refusal?;
+        let now = self.host.now();
+        let before = self.refused_at.replace(now)?;
+        (now.since(before) < REFUSED_AGAIN_WITHIN).then_some(refusal)
     }
 
     fn end(&mut self, error: &StreamError) {
@@ -277,7 +292,7 @@ async fn resolve(host: Arc<Host>, request: Parts) -> Result<Request, StreamError
             host.diagnosing.report("resolving the caller", None, &elapsed);
             return Err(StreamError::unavailable(
                 "who you are could not be found out in time",
-                Some(std::time::Duration::from_secs(5)),
+                Some(Duration::from_secs(5)),
             ));
         }
     };

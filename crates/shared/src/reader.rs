@@ -58,13 +58,15 @@ pub enum Step {
 }
 
 /// Why another cycle begins, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextCycle {
     /// Whether the consumer was told `RESYNC_REQUIRED` already; if not, it is told when the cycle begins, so that a
     /// stream that is refused meanwhile ends with that refusal alone.
     pub is_told: bool,
     /// Whether an isolated stream needs a new feed, under a new number, as its present one has forgotten what it sent.
     pub needs_new_feed: bool,
+    /// What the API server refused the feed with, if it did: the next cycle shows whether this stream is refused as well.
+    pub refusal: Option<StreamError>,
 }
 
 impl Reader {
@@ -126,6 +128,7 @@ impl Reader {
             return Poll::Ready(Step::NextCycle(NextCycle {
                 is_told: false,
                 needs_new_feed: false,
+                refusal: None,
             }));
         };
         let feed = Arc::clone(subscription.feed());
@@ -135,9 +138,10 @@ impl Reader {
         if let Some(over) = &state.over {
             let step = match over {
                 Over::Told(error) => Step::End(error.clone()),
-                Over::EachByItself => Step::NextCycle(NextCycle {
+                Over::EachByItself(refusal) => Step::NextCycle(NextCycle {
                     is_told: false,
                     needs_new_feed: true,
+                    refusal: refusal.clone(),
                 }),
             };
             drop(state);
@@ -157,6 +161,7 @@ impl Reader {
             return Poll::Ready(Step::NextCycle(NextCycle {
                 is_told: false,
                 needs_new_feed: true,
+                refusal: None,
             }));
         }
         match progress {
@@ -173,6 +178,7 @@ impl Reader {
                 Poll::Ready(Step::NextCycle(NextCycle {
                     is_told: true,
                     needs_new_feed: is_isolated && resync == Some(ResyncReason::Overflow),
+                    refusal: None,
                 }))
             }
             Progress::Idle | Progress::Owing if wrote => Poll::Ready(Step::Wrote),

@@ -47,7 +47,7 @@ pub(crate) async fn drive(driver: Driver, owner: Arc<dyn Owner>) {
     tokio::select! {
         biased;
         () = abandoned => {
-            driver.finish(Over::EachByItself);
+            driver.finish(Over::EachByItself(None));
         }
         end = driver.run(&*owner) => {
             driver.conclude(end, &*owner);
@@ -112,14 +112,16 @@ impl Driver {
             if let Some(waiter) = waiter {
                 return waiter;
             }
-            if occupancy.wait_for(|count| *count > 0).await.is_err() {
+            // Who joins is queued before it is counted. One that was refused may still be counted, for as long as it does
+            // not look at its answer.
+            if occupancy.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            tokio::task::yield_now().await;
         }
     }
 
     async fn sessions(&self, continuity: &mut Continuity, upstream: &dyn Upstream) -> FeedEnd {
+        let mut is_first = true;
         while let Some((at, start)) = continuity.next_open() {
             sleep_until(self.origin + at.since_origin()).await;
             continuity.request_sent(self.now());
@@ -131,7 +133,12 @@ impl Driver {
                     let count = SessionCount::open(&self.observing);
                     continuity.opened(self.now(), session.asked_timeout());
                     self.feed.opening().opened();
-                    self.session(continuity, session, count).await
+                    let next = self.session(continuity, session, count).await;
+                    if std::mem::take(&mut is_first) {
+                        refused_midway(next)
+                    } else {
+                        next
+                    }
                 }
                 Err(error) => {
                     self.report_open(&error);
@@ -322,9 +329,13 @@ impl Driver {
                 owner.release(&self.feed);
                 Over::Told(error)
             }
-            FeedEnd::Refused(_) | FeedEnd::Teardown => {
+            FeedEnd::Refused(error) => {
                 owner.release(&self.feed);
-                Over::EachByItself
+                Over::EachByItself(Some(error.to_stream_error(self.feed.key().acts_as())))
+            }
+            FeedEnd::Teardown => {
+                owner.release(&self.feed);
+                Over::EachByItself(None)
             }
         };
         self.finish(over);
@@ -371,6 +382,19 @@ fn is_refused_alone(kind: &UpstreamErrorKind, acts_as: ActsAs) -> bool {
             | UpstreamErrorKind::OutOfScope,
             ActsAs::Caller | ActsAs::Service,
         ) => false,
+    }
+}
+
+/// A first session that the API server refuses midway counts as never opened: where the caller may list but not watch, the
+/// list is served and the watch that follows it is refused. Were its streams to begin a cycle of their own, as after a
+/// refused reopen, they would list again and again.
+fn refused_midway(next: Next) -> Next {
+    match next {
+        Next::End(FeedEnd::Refused(error)) => Next::End(FeedEnd::NotOpened(error)),
+        Next::Open
+        | Next::End(
+            FeedEnd::NotOpened(_) | FeedEnd::Unavailable(_) | FeedEnd::Fatal(_) | FeedEnd::Teardown,
+        ) => next,
     }
 }
 

@@ -35,8 +35,9 @@ pub(crate) struct FeedState {
 pub(crate) enum Over {
     /// Each ends with this error.
     Told(StreamError),
-    /// Each begins a cycle of its own, and is refused, if so, as itself.
-    EachByItself,
+    /// Each begins a cycle of its own, and is refused, if so, as itself. With what the API server refused the feed with, if
+    /// it did.
+    EachByItself(Option<StreamError>),
 }
 
 /// How far the snapshot of the present upstream session is.

@@ -7,7 +7,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 /// A tail of at least this size is handed on as it is; a smaller one is cheaper to copy than to keep track of.
 const WORTH_SHARING: usize = 16 * 1024;
 
-/// What a stream has written and its transport has not taken: whole frames only.
+/// What a stream has written and its transport has not taken. A large object is a chunk of its own, between the beginning
+/// and the end of its frame.
 ///
 /// It is filled up to a bound and emptied chunk by chunk, so that what a slow link has not taken stays in the changelog,
 /// where it coalesces.
