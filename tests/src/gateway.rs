@@ -113,7 +113,7 @@ fn subject(headers: &HeaderMap) -> Result<Subject, Box<dyn std::error::Error + S
     Ok(text("x-groups")
         .split(',')
         .filter(|group| !group.is_empty())
-        .fold(subject, |subject, group| subject.group(group)))
+        .fold(subject, Subject::group))
 }
 
 fn scope_policy() -> ScopePolicy {

@@ -21,11 +21,15 @@ mod gateway;
 mod inputs;
 mod objects;
 mod recorder;
+mod schedule;
 mod scripted;
+mod server;
 
 pub use connection::Connection;
 pub use gateway::GatewayUnderTest;
 pub use inputs::{long_mode, shared_inputs};
 pub use objects::{config_map, config_map_with, object, secret};
 pub use recorder::Recorder;
+pub use schedule::Schedule;
 pub use scripted::{OpenRequest, Script, ScriptedSession, ScriptedUpstream};
+pub use server::{ModelServer, Trouble};
