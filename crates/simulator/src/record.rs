@@ -5,10 +5,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use tokio::sync::watch;
+
 use crate::request::{ReceivedRequest, Verb};
 
 /// The most requests that the log keeps; older ones are dropped, the counters go on.
-const LOG_CAPACITY: usize = 100_000;
+const LOG_CAPACITY: usize = 10_000;
 
 /// How many requests of each kind were received, and what is open now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,9 +42,19 @@ pub struct Counts {
     pub by_path: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Record {
     state: Mutex<State>,
+    changes: watch::Sender<()>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changes: watch::Sender::new(()),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -71,28 +83,48 @@ impl Record {
             state.log.pop_front();
         }
         state.log.push_back(request.clone());
+        drop(state);
+        self.changes.send_replace(());
     }
 
     pub(crate) fn connection_opened(&self) {
         let mut state = self.state();
         state.counts.connections += 1;
         state.counts.open_connections += 1;
+        drop(state);
+        self.changes.send_replace(());
     }
 
     pub(crate) fn connection_closed(&self) {
         self.state().counts.open_connections -= 1;
+        self.changes.send_replace(());
     }
 
     pub(crate) fn watch_opened(&self) {
         self.state().counts.open_watches += 1;
+        self.changes.send_replace(());
     }
 
     pub(crate) fn watch_closed(&self) {
         self.state().counts.open_watches -= 1;
+        self.changes.send_replace(());
     }
 
     pub(crate) fn counts(&self) -> Counts {
         self.state().counts.clone()
+    }
+
+    /// Waits until the counts satisfy a condition.
+    pub(crate) async fn until(&self, condition: impl Fn(&Counts) -> bool) -> Counts {
+        let mut changes = self.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let counts = self.counts();
+            // The sender lives as long as `self`, so there is always another change to wait for.
+            if condition(&counts) || changes.changed().await.is_err() {
+                return counts;
+            }
+        }
     }
 
     pub(crate) fn log(&self) -> Vec<ReceivedRequest> {

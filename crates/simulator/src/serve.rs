@@ -72,6 +72,7 @@ pub(crate) async fn serve(
     };
     let response = match exchange.answer(&parts, incoming).await {
         Ok(Reply::Answer(answer)) => exchange.damage(&indented(&parts, answer)),
+        Ok(Reply::Lines(answer)) => exchange.damage(&answer),
         Ok(Reply::Watch(lines)) => streamed(*lines, exchange.plan.one_byte_chunks),
         Err(status) => exchange.damage(&indented(&parts, status.to_answer())),
     };
@@ -81,6 +82,8 @@ pub(crate) async fn serve(
 /// What a request gets.
 pub(crate) enum Reply {
     Answer(Answer),
+    /// Lines, which are not indented for anybody.
+    Lines(Answer),
     Watch(Box<crate::watch::WatchLines>),
 }
 

@@ -8,6 +8,7 @@ use crate::{answer::Answer, status::Status};
 
 /// What happens to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// It gets this answer instead of a real one: a refusal, a redirect, a page of HTML.
     Answer(Answer),
@@ -63,6 +64,7 @@ pub struct StreamStep {
 
 /// A point in a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StreamPoint {
     /// Right after the headers.
     Start,
@@ -80,6 +82,7 @@ pub enum StreamPoint {
 
 /// What a watch does at a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StreamAction {
     /// It ends.
     End(Ending),
@@ -98,6 +101,12 @@ pub enum StreamAction {
     Replace(Bytes),
     /// It leaves out its next line.
     Skip,
+    /// It sends a bookmark at the version that it has reached.
+    Bookmark,
+    /// It sends nothing for so long, then goes on.
+    Wait(Duration),
+    /// From now on it waits so long after each line.
+    Pace(Duration),
 }
 
 /// How a body ends early.
@@ -113,6 +122,7 @@ pub enum Ending {
 
 /// How the body of an answer is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BodyFault {
     /// After so many bytes nothing follows.
     StallAfter(usize),

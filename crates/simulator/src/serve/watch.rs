@@ -1,7 +1,6 @@
 //! WATCH: from where it starts, and what it is refused for.
 
 use crate::{
-    answer::Answer,
     status::Status,
     watch::{WatchLines, WatchStart},
 };
@@ -37,12 +36,12 @@ pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
     if initial && version > current {
         let status =
             Status::too_large_resource_version(&options.resource_version, &store.versions.text(current));
-        return Ok(error_event(&status).into());
+        return Ok(error_event(&status));
     }
     let oldest = store.versions.compacted().max(collection.trimmed());
     if !initial && !from_now && version < oldest {
         let status = Status::expired(&options.resource_version, &store.versions.text(oldest));
-        return Ok(error_event(&status).into());
+        return Ok(error_event(&status));
     }
     let events = if initial {
         let matching = collection
@@ -76,6 +75,6 @@ pub(super) fn answer(exchange: &Exchange) -> Result<Reply, Status> {
 }
 
 /// A watch that consists of its failure: 200, one `ERROR` event, the end.
-fn error_event(status: &Status) -> Answer {
-    json(200, status.to_error_event())
+fn error_event(status: &Status) -> Reply {
+    Reply::Lines(json(200, status.to_error_event()))
 }

@@ -60,6 +60,7 @@ pub(crate) struct WatchLines {
     script: Script,
     progress: Progress,
     next_line: NextLine,
+    pace: Option<Duration>,
     state: State,
     opened: Instant,
     deadline: Instant,
@@ -70,6 +71,8 @@ pub(crate) struct WatchLines {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
+    /// It sends nothing until then.
+    Waiting(Instant),
     /// It stays open and sends nothing.
     Silent,
     Ending(Ending),
@@ -127,6 +130,7 @@ impl WatchLines {
             script: Script::new(plan.stream.clone()),
             progress: Progress::default(),
             next_line: NextLine::AsItIs,
+            pace: None,
             state: State::Open,
             opened,
             deadline,
@@ -148,6 +152,11 @@ impl WatchLines {
         loop {
             match self.state {
                 State::Open => {}
+                State::Waiting(until) => {
+                    sleep_until(until).await;
+                    self.state = State::Open;
+                    continue;
+                }
                 State::Silent => {
                     self.wait_in_silence().await;
                     continue;
@@ -274,6 +283,9 @@ impl WatchLines {
             StreamAction::Send(bytes) => return Some(bytes).filter(|bytes| !bytes.is_empty()),
             StreamAction::Replace(bytes) => self.next_line = NextLine::Replace(bytes),
             StreamAction::Skip => self.next_line = NextLine::Skip,
+            StreamAction::Bookmark => self.queue.push_front(Item::Bookmark(self.position)),
+            StreamAction::Wait(time) => self.state = State::Waiting(Instant::now() + time),
+            StreamAction::Pace(time) => self.pace = Some(time),
         }
         None
     }
@@ -292,6 +304,9 @@ impl WatchLines {
             Item::Bookmark(version) => bookmark(&self.resource, &self.version_text(*version), false),
         };
         self.progress.lines += 1;
+        if let Some(pace) = self.pace {
+            self.state = State::Waiting(Instant::now() + pace);
+        }
         let line = match std::mem::replace(&mut self.next_line, NextLine::AsItIs) {
             NextLine::AsItIs => line,
             NextLine::Cut(bytes, ending) => {

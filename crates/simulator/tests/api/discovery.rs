@@ -62,6 +62,15 @@ async fn json_is_indented_for_the_tools_of_people() {
         list.text(),
         "{\n  \"kind\": \"PodList\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {\n    \"resourceVersion\": \"1\"\n  },\n  \"items\": []\n}\n"
     );
+    simulator.advance_resource_version(5);
+    simulator.compact();
+    let curl = Client::new(&simulator).with_header("user-agent", "curl/8.0");
+    let expired = curl.get("/api/v1/pods?watch=1&resourceVersion=1").await;
+    assert_eq!(
+        expired.text().lines().count(),
+        1,
+        "lines of a watch are not indented"
+    );
     assert!(list.headers.contains_key("audit-id"));
     assert_eq!(list.headers["cache-control"], "no-cache, private");
     assert_eq!(list.headers["content-length"], list.body.len().to_string());

@@ -315,6 +315,39 @@ async fn a_script_sends_replaces_skips_and_falls_silent() {
 }
 
 #[tokio::test]
+async fn a_script_waits_paces_and_sends_bookmarks() {
+    let simulator = simulator().await;
+    let client = Client::new(&simulator);
+    let time = Duration::from_millis(60);
+    let step = |at, action| StreamStep { at, action };
+    let script = vec![
+        step(StreamPoint::Start, StreamAction::Bookmark),
+        step(StreamPoint::AfterLines(1), StreamAction::Wait(time)),
+        step(StreamPoint::AfterLines(1), StreamAction::Pace(time)),
+        step(StreamPoint::AfterBoundary, StreamAction::End(Ending::Close)),
+    ];
+    simulator
+        .faults()
+        .add(RequestMatch::watch(), Fault::Stream(script));
+    let opened = tokio::time::Instant::now();
+    let mut watch = client.watch(STREAMING_LIST).await;
+    for (expected, after) in [
+        ("BOOKMARK -@3", 0),
+        ("ADDED a@2", 1),
+        ("ADDED b@3", 2),
+        ("BOOKMARK -@3", 3),
+    ] {
+        assert_eq!(watch.summary().await, expected);
+        assert!(
+            opened.elapsed() >= time * after,
+            "{expected} came after {:?}",
+            opened.elapsed()
+        );
+    }
+    assert_eq!(watch.end().await, End::Clean);
+}
+
+#[tokio::test]
 async fn anything_can_be_injected_into_open_watches() {
     let simulator = simulator().await;
     for client in clients(&simulator) {
@@ -331,11 +364,8 @@ async fn anything_can_be_injected_into_open_watches() {
         assert_eq!(watch.line().await, tombstone.trim_end());
         assert!(other.is_silent().await);
         drop((watch, other));
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        while simulator.counts().open_watches > 0 {
-            assert!(tokio::time::Instant::now() < deadline);
-            tokio::task::yield_now().await;
-        }
+        let closed = simulator.wait_for(|counts| counts.open_watches == 0);
+        tokio::time::timeout(PATIENCE, closed).await.unwrap();
     }
 }
 

@@ -1,7 +1,6 @@
 //! The simulator's bytes beside those of a real API server.
 //!
-//! The recordings lie in the folder that `KRM_SHARED` names, or beside the workspace; where they are not, the tests
-//! that compare with them say so and pass.
+//! The recordings lie in `tests/recordings`, or in the folder `recordings` of the one that `KRM_SHARED` names.
 
 use std::path::PathBuf;
 
@@ -10,15 +9,13 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-fn recording(name: &str) -> Option<String> {
-    let shared = std::env::var_os("KRM_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
+fn recording(name: &str) -> String {
+    let folder = std::env::var_os("KRM_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings"),
+        |shared| PathBuf::from(shared).join("recordings"),
     );
-    let path = shared.join("recordings").join(name);
-    std::fs::read_to_string(&path)
-        .map_err(|error| eprintln!("not compared with {}: {error}", path.display()))
-        .ok()
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The object without what a server sets, its members in another order.
@@ -42,7 +39,7 @@ fn as_a_client_would_send_it(object: &Value) -> Value {
 
 /// Puts in what was recorded, and compares the streaming list of the simulator with the recorded one byte by byte.
 async fn compare_watch(name: &str, resource: &str, collection: &str) {
-    let Some(recorded) = recording(name) else { return };
+    let recorded = recording(name);
     let lines: Vec<Value> = recorded
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -142,7 +139,7 @@ async fn lists_are_the_recorded_ones() {
         ),
         ("list-secrets.json", "secrets", "/api/v1/namespaces/rec/secrets"),
     ] {
-        let Some(recorded) = recording(name) else { return };
+        let recorded = recording(name);
         let list: Value = serde_json::from_str(&recorded).unwrap();
         let simulator = with_oddities().await;
         let mut items = list["items"].as_array().unwrap().clone();
@@ -168,7 +165,7 @@ async fn lists_are_the_recorded_ones() {
         let client = Client::new(&simulator);
         assert_eq!(client.get(path).await.text(), recorded, "{name}");
         if resource == "secrets" {
-            let page = recording("list-secrets-page1.json").unwrap();
+            let page = recording("list-secrets-page1.json");
             assert_eq!(client.get(&format!("{path}?limit=1")).await.text(), page);
         }
     }
@@ -207,15 +204,15 @@ async fn refusals_are_the_recorded_ones() {
             format!("{configmaps}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan"),
         ),
     ] {
-        let Some(recorded) = recording(name) else { return };
+        let recorded = recording(name);
         let reply = client.get(&path).await;
         assert_eq!(reply.text(), recorded, "{name}");
         assert_eq!(reply.status.as_str(), &name["status-".len()..][..3], "{name}");
     }
     assert_eq!(expired.status, 200);
-    assert_eq!(Some(expired.text().to_owned()), recording("watch-expired.jsonl"));
+    assert_eq!(expired.text(), recording("watch-expired.jsonl"));
     let not_ready = Status::not_ready().to_json() + "\n";
-    assert_eq!(Some(not_ready), recording("status-503-paths-not-installed.json"));
+    assert_eq!(not_ready, recording("status-503-paths-not-installed.json"));
 }
 
 #[tokio::test]
@@ -229,9 +226,7 @@ async fn refusals_for_want_of_rights_are_the_recorded_ones() {
     assert_eq!(forbidden.headers["x-content-type-options"], "nosniff");
     let unknown = Client::new(&simulator).with_token("u").get(path).await;
     assert_eq!(unknown.status, 401);
-    let Some(recorded) = recording("status-403.json") else {
-        return;
-    };
+    let recorded = recording("status-403.json");
     assert_eq!(forbidden.text(), recorded);
-    assert_eq!(unknown.text(), recording("status-401.json").unwrap());
+    assert_eq!(unknown.text(), recording("status-401.json"));
 }

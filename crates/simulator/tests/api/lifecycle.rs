@@ -26,6 +26,13 @@ async fn a_paused_simulator_refuses_connections_and_keeps_its_objects() {
     assert_eq!(simulator.counts().open_connections, 0);
     assert!(client.open("GET", "/readyz", "", "").await.is_err());
     simulator.resume().unwrap();
+    simulator.resume().unwrap();
+    let second = Client::http2(&simulator);
+    let _watches = [second.watch(WATCH).await, second.watch(WATCH).await];
+    simulator.pause().await;
+    let gone = simulator.wait_for(|counts| counts.open_watches == 0 && counts.open_connections == 0);
+    tokio::time::timeout(crate::client::PATIENCE, gone).await.unwrap();
+    simulator.resume().unwrap();
     assert!(
         client
             .get("/api/v1/namespaces/shop/configmaps/a")

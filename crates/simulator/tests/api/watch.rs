@@ -253,14 +253,10 @@ async fn open_watches_are_counted_until_their_client_leaves() {
         ];
         assert_eq!(simulator.counts().open_watches, 2);
         drop(watches);
-        let deadline = tokio::time::Instant::now() + crate::client::PATIENCE;
-        while simulator.counts().open_watches > 0 {
-            assert!(
-                tokio::time::Instant::now() < deadline,
-                "a watch stays open without its client"
-            );
-            tokio::task::yield_now().await;
-        }
+        let closed = simulator.wait_for(|counts| counts.open_watches == 0);
+        tokio::time::timeout(crate::client::PATIENCE, closed)
+            .await
+            .unwrap();
     }
     assert_eq!(simulator.counts().watch, 4);
     assert_eq!(simulator.counts().by_path[CONFIGMAPS], 4);

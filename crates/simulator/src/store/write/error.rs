@@ -4,6 +4,7 @@ use crate::{resource::Resource, status::Status};
 
 /// Why an object was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The resource is not served: register it first.
     #[error("resource {0:?} is not served; register it, or name it `plural.group`")]
