@@ -435,3 +435,88 @@ async fn coalescing_leaves_out_states_but_never_a_deletion() {
     assert_eq!(connection.uids(), ["a", "b", "c"]);
     assert!(connection.is_quiet_for(Duration::from_secs(1)).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_waits_is_woken_by_everything_that_concerns_it() {
+    let (gateway, mut script) = gateway();
+    let mut connection = gateway.connect(APP);
+    let (told, mut events) = tokio::sync::mpsc::unbounded_channel();
+    // Nobody but the feed wakes this task.
+    tokio::spawn(async move {
+        while let Some(event) = connection.next().await {
+            let json = event.as_bytes();
+            let text = |name| krm_stream_protocol::json::last_member(json, name).map(String::from_utf8_lossy);
+            let _ = told.send(
+                text("code")
+                    .or_else(|| text("type"))
+                    .unwrap_or_default()
+                    .replace('"', ""),
+            );
+        }
+        let _ = told.send("over".to_owned());
+    });
+    let mut expect = async |wanted: &str| {
+        let told = tokio::time::timeout(Duration::from_secs(10), events.recv()).await;
+        assert_eq!(
+            told.expect("it is woken before a heartbeat would wake it")
+                .as_deref(),
+            Some(wanted)
+        );
+    };
+    let mut session = script.next_open().await.accept();
+    expect("reset").await;
+    session.added(config_map("a", "1"));
+    expect("added").await;
+    session.boundary("1");
+    expect("synced").await;
+    session.modified(config_map("a", "2"));
+    expect("modified").await;
+    session.deleted(config_map("a", "3"));
+    expect("deleted").await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    session.end(SessionEnd::Expired);
+    let mut session = script.next_open().await.accept();
+    session.added(config_map("b", "9"));
+    session.boundary("9");
+    for wanted in ["RESYNC_REQUIRED", "reset", "added", "synced"] {
+        expect(wanted).await;
+    }
+    session.end(SessionEnd::Failed(UpstreamError::forbidden(None)));
+    // It begins a cycle of its own, and is refused as itself.
+    script.next_open().await.refuse(UpstreamError::forbidden(None));
+    expect("FORBIDDEN").await;
+    expect("over").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_feed_gives_nothing_to_whom_the_authorizer_denies() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let gateway = GatewayUnderTest::build(
+        GatewayUnderTest::builder(upstream, Partition::shared("tests")).authorizer(OnlyAdmin),
+    );
+    let mut admin = gateway.connect_as("admin", APP);
+    pump(&mut admin).await;
+    let mut session = script.next_open().await.accept();
+    session.added(config_map("a", "1"));
+    session.boundary("1");
+    assert_eq!(admin.types(3).await, ["reset", "added", "synced"]);
+    let mut viewer = gateway.connect_as("viewer", APP);
+    assert_eq!(viewer.types(1).await, ["FORBIDDEN"]);
+    assert!(viewer.is_over().await);
+    assert!(!String::from_utf8_lossy(viewer.raw()).contains("object"));
+}
+
+struct OnlyAdmin;
+
+impl krm_stream_protocol::Authorizer for OnlyAdmin {
+    fn authorize<'a>(
+        &'a self,
+        principal: &'a krm_stream_protocol::Principal,
+        _: &'a krm_stream_protocol::Scope,
+    ) -> krm_stream_protocol::BoxFuture<'a, Result<(), krm_stream_protocol::StreamError>> {
+        let allowed = principal.subject().user_name() == "admin";
+        Box::pin(std::future::ready(allowed.then_some(()).ok_or_else(|| {
+            krm_stream_protocol::StreamError::forbidden("only the admin may")
+        })))
+    }
+}
