@@ -12,7 +12,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 #[error("a metric of the registry cannot be written")]
 pub struct EncodeError(#[from] std::fmt::Error);
 
-/// Everything in the registry, the host's own metrics included, in OpenMetrics' text format.
+/// Everything in the registry, the host's own metrics included, in the text format of [`CONTENT_TYPE`].
 ///
 /// # Errors
 /// [`EncodeError`] if a collector that the host registered fails; the metrics of this crate do not.

@@ -1,0 +1,59 @@
+//! The log: to standard error, filtered by `KRM_LOG`.
+
+use std::error::Error;
+
+use krm_stream_protocol::{Diagnostic, Diagnostics};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+/// The environment variable with the log's filter, as `info` or `krm_stream_shared=debug`.
+const FILTER: &str = "KRM_LOG";
+
+/// Raw causes, which browsers never see, as warnings of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log;
+
+impl Diagnostics for Log {
+    fn report(&self, diagnostic: &Diagnostic<'_>) {
+        let scope = diagnostic.scope.map(krm_stream_protocol::Scope::canonical_query);
+        tracing::warn!(
+            scope,
+            cause = with_causes(diagnostic.cause),
+            "{}",
+            diagnostic.operation
+        );
+    }
+}
+
+/// Starts the log.
+///
+/// # Errors
+/// If the filter cannot be read.
+pub(crate) fn start_log() -> Result<(), Box<dyn Error>> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .with_env_var(FILTER)
+        .from_env()
+        .map_err(|error| format!("{FILTER}: {error}; write a level, as info, or target=level"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    Ok(())
+}
+
+/// An error and each of its causes, in one line; a cause that its error repeats is said once.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

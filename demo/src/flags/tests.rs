@@ -1,0 +1,74 @@
+//! The command line as a whole.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+fn parse(arguments: &[&str]) -> Result<Flags, clap::Error> {
+    Flags::try_parse_from([&["krm-stream-demo"], arguments].concat())
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Flags::command().debug_assert();
+}
+
+#[test]
+fn every_flag_has_an_environment_variable_of_the_same_name() {
+    for argument in Flags::command().get_arguments() {
+        let name = argument.get_long().unwrap();
+        if matches!(name, "help" | "version") {
+            continue;
+        }
+        let variable = format!("KRM_{}", name.replace('-', "_").to_uppercase());
+        assert_eq!(
+            argument.get_env().and_then(|name| name.to_str()),
+            Some(variable.as_str()),
+            "--{name}"
+        );
+    }
+}
+
+#[test]
+fn without_flags_it_is_the_simulator_on_loopback() {
+    let flags = parse(&[]).unwrap();
+    assert!(flags.clusters.is_simulated());
+    assert!(flags.server.is_loopback());
+    assert_eq!(flags.scopes.projection, ["krm-full/v1", "krm-spec/v1"]);
+}
+
+#[test]
+fn a_cluster_and_the_simulator_exclude_each_other() {
+    assert!(parse(&["--kubeconfig", "k", "--simulator-objects", "5"]).is_err());
+    assert!(parse(&["--in-cluster", "--simulator-listen", "127.0.0.1:0"]).is_err());
+    assert!(parse(&["--in-cluster", "--context", "c"]).is_err());
+    assert!(!parse(&["--kubeconfig", "k"]).unwrap().clusters.is_simulated());
+    assert!(!parse(&["--target", "a=b"]).unwrap().clusters.is_simulated());
+}
+
+#[test]
+fn ranges_are_checked() {
+    for wrong in [
+        ["--queue-depth", "0"],
+        ["--watch-timeout", "0"],
+        ["--max-line-bytes", "1023"],
+        ["--heartbeat-interval", "0"],
+        ["--listen", "localhost"],
+        ["--identity", "token"],
+        ["--identity", "header:"],
+        ["--trusted-proxy", "10.0.0.0/33"],
+        ["--allow", "pods/log/x"],
+        ["--allow-host", "http://example.com"],
+    ] {
+        assert!(parse(&wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn an_upstream_that_acts_as_the_caller_needs_callers_with_names() {
+    let acts = |arguments: &[&str]| parse(arguments).unwrap().access.acts_as_caller();
+    assert!(acts(&["--sharing", "per-caller", "--identity", "header:X-User"]));
+    assert!(acts(&["--sharing", "isolated", "--identity", "header:X-User"]));
+    assert!(!acts(&["--sharing", "shared", "--identity", "header:X-User"]));
+    assert!(!acts(&["--sharing", "isolated"]));
+}

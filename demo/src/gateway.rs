@@ -1,0 +1,111 @@
+//! The gateway, from the flags.
+
+use std::sync::Arc;
+
+use krm_stream_http::{BuildError, Gateway, GatewayBuilder};
+use krm_stream_protocol::{AllowAll, Diagnostics, GrantNamed, Observer, Ordering, ScopePolicy, SubjectError};
+use krm_stream_upstream_kube::SubjectAccessReviewAuthorizer;
+
+use crate::clients::Clients;
+use crate::clusters::Clusters;
+use crate::diagnostics::Log;
+use crate::flags::{AccessFlags, Authorize, Flags, OrderingFlag};
+use crate::identity::{Identities, IdentityFlag};
+use crate::networks::Network;
+
+/// Why there is no gateway.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GatewayError {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("anonymous callers have no name")]
+    Anonymous(#[from] SubjectError),
+    #[error("no cluster is served")]
+    NoCluster,
+}
+
+/// Builds the gateway. The flags have been checked against each other.
+///
+/// # Errors
+/// [`GatewayError`] where the gateway refuses its settings.
+pub(crate) fn build(
+    flags: &Flags,
+    clusters: &Clusters,
+    scope_policy: ScopePolicy,
+    observer: Arc<dyn Observer>,
+) -> Result<Gateway, GatewayError> {
+    let streams = &flags.streams;
+    let diagnostics: Arc<dyn Diagnostics> = Arc::new(Log);
+    let builder = Gateway::builder()
+        .resolver(identities(flags)?)
+        .scope_policy(scope_policy)
+        .client_for(Clients::new(clusters, &flags.access))
+        .projection_policy(granted(&flags.scopes.projection))
+        .observer(observer)
+        .diagnostics(Arc::clone(&diagnostics))
+        .heartbeat_interval(streams.heartbeat_interval)
+        .reauthorization_timeout(streams.reauthorization_timeout)
+        .queue_depth(usize::try_from(streams.queue_depth).unwrap_or(usize::MAX))
+        .linger(streams.linger)
+        .ordering(match streams.ordering {
+            OrderingFlag::Strict => Ordering::Strict,
+            OrderingFlag::Lenient => Ordering::Lenient,
+        });
+    Ok(authorizing(builder, &flags.access, clusters, diagnostics)?.build()?)
+}
+
+fn identities(flags: &Flags) -> Result<Identities, SubjectError> {
+    let access = &flags.access;
+    match &access.identity {
+        IdentityFlag::Anonymous => Identities::anonymous(),
+        IdentityFlag::Header(user) => {
+            // Beyond loopback a proxy was named; on loopback everyone who gets here is on this machine.
+            let trusted = if access.trusted_proxy.is_empty() {
+                Network::LOOPBACK.to_vec()
+            } else {
+                access.trusted_proxy.clone()
+            };
+            Ok(Identities::from_headers(
+                user.clone(),
+                access.groups_header.clone(),
+                trusted,
+            ))
+        }
+    }
+}
+
+fn granted(names: &[String]) -> GrantNamed {
+    let mut names = names.iter().map(String::as_str);
+    let first = names.next().map_or_else(GrantNamed::default, GrantNamed::new);
+    names.fold(first, GrantNamed::and)
+}
+
+fn authorizing(
+    builder: GatewayBuilder,
+    access: &AccessFlags,
+    clusters: &Clusters,
+    diagnostics: Arc<dyn Diagnostics>,
+) -> Result<GatewayBuilder, GatewayError> {
+    Ok(match access.authorize {
+        Authorize::AllowAll if access.acts_as_caller() => {
+            builder.authorizer(AllowAll::where_upstream_acts_as_caller())
+        }
+        // On loopback, or accepted with a flag of that name.
+        Authorize::AllowAll => builder.authorizer(AllowAll::dangerously_for_shared_feeds()),
+        Authorize::SubjectAccessReview => builder.authorizer(reviewing(clusters, diagnostics)?),
+    })
+}
+
+fn reviewing(
+    clusters: &Clusters,
+    diagnostics: Arc<dyn Diagnostics>,
+) -> Result<SubjectAccessReviewAuthorizer, GatewayError> {
+    let mut upstreams = clusters
+        .iter()
+        .map(|(target, cluster)| (target.clone(), cluster.upstream.clone()));
+    let (target, upstream) = upstreams.next().ok_or(GatewayError::NoCluster)?;
+    let first = SubjectAccessReviewAuthorizer::new(target, upstream).with_diagnostics(diagnostics);
+    Ok(upstreams.fold(first, |authorizer, (target, upstream)| {
+        authorizer.with_target(target, upstream)
+    }))
+}

@@ -1,0 +1,197 @@
+//! From the flags to a running program, and to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use krm_stream_metrics::{MetricsObserver, Registry};
+use krm_stream_protocol::Observer;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::admin::{Admin, Connections};
+use crate::allow;
+use crate::announce::Announcement;
+use crate::clusters::{self, Cluster, ClusterError, Clusters};
+use crate::flags::{Flags, ServerFlags};
+use crate::gateway::{self, GatewayError};
+use crate::hosts::AllowedHosts;
+use crate::page::Page;
+use crate::presets::{self, Preset};
+use crate::routes::Routes;
+use crate::server;
+use crate::simulator::{self, Simulation, SimulationError};
+
+/// What the curl line asks for where no scope is offered.
+const FALLBACK_EXAMPLE: &str = "version=v1&resource=configmaps&namespace=default";
+
+/// Why the program does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("the runtime cannot be started")]
+    Runtime(#[source] std::io::Error),
+    #[error("{flag} {address} cannot be listened on: choose another address, or port 0 for a free port")]
+    Listen {
+        flag: &'static str,
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    #[error("signals cannot be received")]
+    Signals(#[source] std::io::Error),
+}
+
+/// Runs until SIGINT or SIGTERM.
+///
+/// # Errors
+/// [`StartError`] if something that the flags ask for cannot be had.
+pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
+
+    // The addresses first: a mistake in them should not take a cluster to be found.
+    let listeners = Listeners::bind(&flags.server).await?;
+    let backend = Backend::start(&flags).await?;
+    let policy = allow::policy(
+        &flags.scopes,
+        backend.clusters.keys(),
+        backend
+            .is_simulated()
+            .then(simulator::further_rules)
+            .into_iter()
+            .flatten(),
+    );
+    let presets = match &backend.simulation {
+        Some(simulation) => simulation.presets(&policy),
+        None => presets::of_clusters(&policy, &backend.clusters),
+    };
+    let config = presets::config(&backend.clusters, &presets, &flags.scopes.projection);
+
+    let mut registry = Registry::default();
+    let observer = Arc::new(MetricsObserver::new(&mut registry));
+    let observing: Arc<dyn Observer> = observer.clone();
+    let gateway = gateway::build(&flags, &backend.clusters, policy, observing)?;
+    let connections = Arc::new(Connections::default());
+    let admin = Arc::new(Admin::new(
+        registry,
+        observer,
+        gateway.clone(),
+        Arc::clone(&connections),
+    ));
+
+    let (end, ending) = watch::channel(false);
+    let announcement = Announcement {
+        page: listeners.page.1,
+        admin: listeners.admin.as_ref().map(|(_, address)| *address),
+        simulator: backend.simulation.as_ref().map(Simulation::url),
+        example: presets.first().map_or(FALLBACK_EXAMPLE, Preset::query),
+    };
+    let hosts = listeners.hosts(&flags.server);
+    let beside_page = listeners.admin.is_none() && flags.server.is_loopback();
+    let routes = Arc::new(Routes {
+        hosts: hosts.clone(),
+        site: Some((gateway, Page::new(config))),
+        admin: beside_page.then(|| Arc::clone(&admin)),
+    });
+    let page = server::serve(listeners.page.0, routes, Arc::clone(&connections), ending.clone());
+    let figures = async move {
+        if let Some((listener, _)) = listeners.admin {
+            let routes = Arc::new(Routes {
+                hosts,
+                site: None,
+                admin: Some(admin),
+            });
+            server::serve(listener, routes, connections, ending).await;
+        }
+    };
+    announcement.say();
+
+    let signalled = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("ending");
+        end.send_replace(true);
+    };
+    tokio::join!(page, figures, signalled);
+    backend.end().await;
+    Ok(())
+}
+
+/// Bound listeners, with the addresses that they got.
+struct Listeners {
+    page: (TcpListener, SocketAddr),
+    admin: Option<(TcpListener, SocketAddr)>,
+}
+
+impl Listeners {
+    async fn bind(flags: &ServerFlags) -> Result<Self, StartError> {
+        Ok(Self {
+            page: bind("--listen", flags.listen).await?,
+            admin: match flags.admin_listen {
+                Some(address) => Some(bind("--admin-listen", address).await?),
+                None => None,
+            },
+        })
+    }
+
+    fn hosts(&self, flags: &ServerFlags) -> AllowedHosts {
+        let mut listening = vec![self.page.1];
+        listening.extend(self.admin.as_ref().map(|(_, address)| *address));
+        AllowedHosts::new(&flags.allow_host, &listening)
+    }
+}
+
+async fn bind(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bound.await.map_err(|source| StartError::Listen {
+        flag,
+        address,
+        source,
+    })
+}
+
+/// Where the objects come from.
+struct Backend {
+    clusters: Clusters,
+    simulation: Option<Simulation>,
+}
+
+impl Backend {
+    async fn start(flags: &Flags) -> Result<Self, StartError> {
+        if !flags.clusters.is_simulated() {
+            let clusters = clusters::load(&flags.clusters, &flags.upstream).await?;
+            return Ok(Self {
+                clusters,
+                simulation: None,
+            });
+        }
+        let simulation = Simulation::start(&flags.simulator).await?;
+        let cluster = Cluster::at(&simulation.url(), simulator::NAMESPACE, &flags.upstream)?;
+        Ok(Self {
+            clusters: Clusters::from([(krm_stream_protocol::Target::default(), cluster)]),
+            simulation: Some(simulation),
+        })
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.simulation.is_some()
+    }
+
+    async fn end(self) {
+        if let Some(simulation) = self.simulation {
+            simulation.end().await;
+        }
+    }
+}
