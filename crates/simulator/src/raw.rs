@@ -113,6 +113,9 @@ fn value_end(text: &[u8], start: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
     use super::*;
 
     #[test]
@@ -147,5 +150,39 @@ mod tests {
         ] {
             assert_eq!(metadata_string(text.as_bytes(), "uid"), None, "{text}");
         }
+    }
+
+    proptest! {
+        #[test]
+        fn members_are_found_where_a_parser_finds_them(object in json_object(), key in "[a-c]") {
+            let value = Value::Object(object);
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                let found = member(text.as_bytes(), 0..text.len(), &key);
+                let found = found.map(|span| serde_json::from_str::<Value>(&text[span]).unwrap());
+                prop_assert_eq!(found.as_ref(), value.get(&key));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_search_panic(text in "[{}\\[\\]\",:ab\\\\1 ]{0,40}") {
+            let _ = member(text.as_bytes(), 0..text.len(), "a");
+        }
+    }
+
+    fn json_object() -> impl Strategy<Value = Map<String, Value>> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-c\"\\\\{}é]{0,6}".prop_map(Value::from),
+        ];
+        let value = leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::hash_map("[a-c\"]{1,2}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        });
+        proptest::collection::hash_map("[a-c\"]{1,2}", value, 0..5).prop_map(|map| map.into_iter().collect())
     }
 }

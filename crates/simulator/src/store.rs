@@ -130,3 +130,6 @@ impl UidSource {
         self.draw.letters(5)
     }
 }
+
+#[cfg(test)]
+mod tests;
