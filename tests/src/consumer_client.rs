@@ -108,13 +108,12 @@ impl ConsumerClient {
             .filter(|authority| address.scheme_str() == Some("http") && authority.port().is_some())
             .ok_or_else(|| ConsumerClientError::Address(address.clone()))?
             .as_str();
-        let socket =
-            TcpStream::connect(authority)
-                .await
-                .map_err(|source| ConsumerClientError::Connect {
-                    address: authority.to_owned(),
-                    source,
-                })?;
+        let socket = TcpStream::connect(authority)
+            .await
+            .map_err(|source| ConsumerClientError::Connect {
+                address: authority.to_owned(),
+                source,
+            })?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
         // It ends by itself when the request is given up; how it ends shows in the body.
         let connection = tokio::spawn(async move {
@@ -127,9 +126,7 @@ impl ConsumerClient {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = sender
-            .send_request(request.body(Empty::<Bytes>::new())?)
-            .await?;
+        let response = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
         let header = |name: &str| {
             let value = response
                 .headers()

@@ -17,6 +17,7 @@
 //! ```
 
 mod connection;
+mod consumer_client;
 mod gateway;
 mod inputs;
 mod objects;
@@ -26,6 +27,7 @@ mod scripted;
 mod server;
 
 pub use connection::Connection;
+pub use consumer_client::{ConsumerClient, ConsumerClientError, ReceivedEvent};
 pub use gateway::GatewayUnderTest;
 pub use inputs::{long_mode, shared_inputs};
 pub use objects::{config_map, config_map_with, object, secret};

@@ -1,0 +1,148 @@
+//! The gateway on a real API server: what a consumer sees, compared with what kubectl prints.
+//!
+//! Needs a cluster, kubectl and the demo's binary; `cargo xtask e2e` provides them.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on says why and fails"
+)]
+
+#[path = "cluster/api_server.rs"]
+mod api_server;
+#[path = "cluster/expectation.rs"]
+mod expectation;
+#[path = "cluster/gateway.rs"]
+mod gateway;
+#[path = "cluster/lifecycle.rs"]
+mod lifecycle;
+#[path = "cluster/objects.rs"]
+mod objects;
+#[path = "cluster/projections.rs"]
+mod projections;
+#[path = "cluster/reach.rs"]
+mod reach;
+#[path = "cluster/refusing.rs"]
+mod refusing;
+#[path = "cluster/secrets.rs"]
+mod secrets;
+#[path = "cluster/selectors.rs"]
+mod selectors;
+#[path = "cluster/sessions.rs"]
+mod sessions;
+#[path = "cluster/sizes.rs"]
+mod sizes;
+#[path = "cluster/viewer.rs"]
+mod viewer;
+#[path = "cluster/wait.rs"]
+mod wait;
+
+use crate::api_server::ApiServer;
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_snapshot_of_a_namespace_holds_what_is_there() {
+    lifecycle::a_snapshot_holds_what_is_there(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn what_is_added_modified_and_deleted_is_told_as_such() {
+    lifecycle::what_is_added_modified_and_deleted_is_told_as_such(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn an_object_deleted_and_recreated_under_one_name_is_another_object() {
+    lifecycle::a_recreated_name_is_another_object(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn one_named_object_is_a_scope_present_or_absent() {
+    lifecycle::one_named_object_is_a_scope_present_or_absent(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_namespace_emptied_at_once_is_told_object_by_object() {
+    lifecycle::an_emptied_namespace_is_told_object_by_object(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn an_object_leaves_a_label_selector_and_enters_it_again() {
+    selectors::an_object_leaves_and_enters_a_selector(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_cluster_scoped_kind_is_followed() {
+    reach::a_cluster_scoped_kind_is_followed(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn all_namespaces_are_refused_unless_the_policy_allows_them() {
+    reach::all_namespaces_are_for_the_policy_to_allow(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_caller_without_a_role_is_forbidden_by_an_access_review() {
+    reach::a_caller_without_a_role_is_forbidden_by_review(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_caller_without_a_role_is_forbidden_by_the_api_server_where_the_upstream_acts_as_the_caller() {
+    reach::a_caller_without_a_role_is_forbidden_by_the_api_server(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_secret_is_withheld_and_its_rotation_is_seen() {
+    secrets::a_secret_is_withheld_and_its_rotation_is_seen(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn status_only_churn_is_silent_under_the_spec_projection() {
+    projections::status_churn_is_silent_where_status_is_not_shown(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_custom_resource_with_unknown_fields_is_carried_byte_for_byte() {
+    projections::a_custom_resource_is_carried_byte_for_byte(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn an_object_of_a_megabyte_is_carried() {
+    sizes::an_object_of_a_megabyte_is_carried(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn two_thousand_objects_are_followed_in_one_scope() {
+    sizes::two_thousand_objects_are_followed_in_one_scope(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn two_subscribers_of_one_scope_are_one_upstream_watch() {
+    sessions::two_subscribers_of_a_scope_are_one_watch(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn routine_ends_of_watches_reset_nobody_and_lose_nothing() {
+    sessions::routine_ends_of_watches_are_unseen(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_cluster_that_refuses_streaming_lists_shows_the_same() {
+    refusing::everything_is_the_same_by_list_and_watch().await;
+}

@@ -1,0 +1,120 @@
+//! The gateway under test: the demo's binary on the cluster of a test.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::Uri;
+use krm_stream_projection::Projection;
+use krm_stream_protocol::Scope;
+use krm_stream_tests::ConsumerClient;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::api_server::ApiServer;
+use crate::viewer::Viewer;
+use crate::wait::{WITHIN, until};
+
+/// A running gateway; it ends with this value.
+pub(crate) struct Gateway {
+    /// With a `/` at its end.
+    address: String,
+    output: Arc<Mutex<String>>,
+    _process: Child,
+}
+
+impl Gateway {
+    /// Starts `KRM_DEMO_BIN` on a free port and waits until it has printed its address.
+    pub(crate) async fn start(api: &ApiServer, flags: &[&str]) -> Self {
+        let binary = std::env::var("KRM_DEMO_BIN")
+            .expect("KRM_DEMO_BIN names the demo's binary; `cargo xtask e2e` builds it and sets it");
+        let mut process = Command::new(&binary)
+            .args(["--listen", "127.0.0.1:0", "--kubeconfig"])
+            .arg(api.kubeconfig())
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{binary} cannot be started: {error}"));
+        let output = Arc::new(Mutex::new(String::new()));
+        collect(process.stdout.take().expect("stdout is piped"), &output);
+        collect(process.stderr.take().expect("stderr is piped"), &output);
+        let address = until("the demo prints its address", async || {
+            let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(status) = process.try_wait().expect("the demo can be waited for") {
+                panic!("the demo ended with {status}:\n{output}");
+            }
+            output.lines().find_map(|line| {
+                let address = line[line.find("http://127.0.0.1:")?..]
+                    .split_whitespace()
+                    .next()?;
+                address.ends_with('/').then(|| address.to_owned())
+            })
+        })
+        .await;
+        Self {
+            address,
+            output,
+            _process: process,
+        }
+    }
+
+    /// Opens a stream with the gateway's own choice of a projection, which is `krm-full/v1`.
+    pub(crate) async fn open(&self, scope: &Scope) -> Viewer {
+        let client = self.connect(&scope.canonical_query(), &[]).await;
+        Viewer::new(client, scope.clone(), Projection::full())
+    }
+
+    /// Opens a stream with this projection.
+    pub(crate) async fn open_projected(&self, scope: &Scope, projection: Arc<Projection>) -> Viewer {
+        let query = format!("{}&projection={}", scope.canonical_query(), projection.name());
+        Viewer::new(self.connect(&query, &[]).await, scope.clone(), projection)
+    }
+
+    /// Opens a stream as this user, whom the gateway is told of by a header.
+    pub(crate) async fn open_as(&self, scope: &Scope, user: &str) -> Viewer {
+        let client = self.connect(&scope.canonical_query(), &[(USER, user)]).await;
+        Viewer::new(client, scope.clone(), Projection::full())
+    }
+
+    async fn connect(&self, query: &str, headers: &[(&str, &str)]) -> ConsumerClient {
+        let address = format!("{}resource-stream/v1?{query}", self.address);
+        let address = address.parse::<Uri>().expect("the query is legal in an address");
+        timeout(WITHIN, ConsumerClient::open(&address, headers))
+            .await
+            .expect("the gateway answers in time")
+            .unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// All that it has printed so far.
+    pub(crate) fn output(&self) -> String {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The header of `--identity`.
+pub(crate) const USER: &str = "x-e2e-user";
+
+impl Drop for Gateway {
+    /// What it printed is half of the story of a failed test.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the demo printed:\n{}", self.output());
+        }
+    }
+}
+
+/// Reads on until the process ends, so that it never blocks on a full pipe.
+fn collect(stream: impl AsyncRead + Unpin + Send + 'static, output: &Arc<Mutex<String>>) {
+    let output = Arc::clone(output);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(stream).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.push_str(&line);
+            output.push('\n');
+        }
+    });
+}
