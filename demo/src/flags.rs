@@ -15,7 +15,7 @@ use crate::identity::{HeaderFlag, IdentityFlag};
 use crate::networks::Network;
 
 pub(crate) use self::values::TargetFlag;
-use self::values::{duration, positive_duration};
+use self::values::{address, duration, positive_duration};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_SIMULATOR_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -67,10 +67,10 @@ pub(crate) struct ClusterFlags {
 #[command(next_help_heading = "Listening")]
 pub(crate) struct ServerFlags {
     /// Where the page and the stream are served.
-    #[arg(long, value_name = "ADDR", env = "KRM_LISTEN", default_value_t = DEFAULT_LISTEN)]
+    #[arg(long, value_name = "ADDR", env = "KRM_LISTEN", default_value_t = DEFAULT_LISTEN, value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Where /metrics and /status are served [default: beside the page, if that is on loopback; else nowhere].
-    #[arg(long, value_name = "ADDR", env = "KRM_ADMIN_LISTEN")]
+    #[arg(long, value_name = "ADDR", env = "KRM_ADMIN_LISTEN", value_parser = address)]
     pub(crate) admin_listen: Option<SocketAddr>,
     /// A host name or IP address that requests may be addressed to, and that pages may come from; repeated. Names of the
     /// loopback interface always are.
@@ -191,7 +191,7 @@ pub(crate) struct StreamFlags {
 #[command(next_help_heading = "Simulator")]
 pub(crate) struct SimulatorFlags {
     /// Where the simulator's own API is served, for kubectl or curl; on loopback, for anyone may write there.
-    #[arg(id = "simulator_listen", long = "simulator-listen", value_name = "ADDR", env = "KRM_SIMULATOR_LISTEN", default_value_t = DEFAULT_SIMULATOR_LISTEN, conflicts_with_all = CLUSTERS)]
+    #[arg(id = "simulator_listen", long = "simulator-listen", value_name = "ADDR", env = "KRM_SIMULATOR_LISTEN", default_value_t = DEFAULT_SIMULATOR_LISTEN, value_parser = address, conflicts_with_all = CLUSTERS)]
     pub(crate) listen: SocketAddr,
     /// How many ConfigMaps to put into the namespace `bulk`.
     #[arg(id = "simulator_objects", long = "simulator-objects", value_name = "N", env = "KRM_SIMULATOR_OBJECTS", default_value_t = 0, conflicts_with_all = CLUSTERS)]
@@ -246,7 +246,25 @@ impl ClusterFlags {
     }
 }
 
+/// Where the figures are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figures {
+    BesideThePage,
+    At(SocketAddr),
+    /// Other machines reach the page, and no other address was named.
+    Nowhere,
+}
+
 impl ServerFlags {
+    /// Where `/metrics` and `/status` are served.
+    pub(crate) fn figures(&self) -> Figures {
+        match self.admin_listen {
+            Some(address) => Figures::At(address),
+            None if self.is_loopback() => Figures::BesideThePage,
+            None => Figures::Nowhere,
+        }
+    }
+
     /// Whether only this machine reaches the page and the stream.
     pub(crate) fn is_loopback(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()

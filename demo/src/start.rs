@@ -13,7 +13,7 @@ use crate::admin::{Admin, Connections};
 use crate::allow;
 use crate::announce::Announcement;
 use crate::clusters::{self, Cluster, ClusterError, Clusters};
-use crate::flags::{Flags, ServerFlags};
+use crate::flags::{Figures, Flags, ServerFlags};
 use crate::gateway::{self, GatewayError};
 use crate::hosts::AllowedHosts;
 use crate::page::Page;
@@ -93,7 +93,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
         example: presets.first().map_or(FALLBACK_EXAMPLE, Preset::query),
     };
     let hosts = listeners.hosts(&flags.server);
-    let beside_page = listeners.admin.is_none() && flags.server.is_loopback();
+    let beside_page = flags.server.figures() == Figures::BesideThePage;
     let routes = Arc::new(Routes {
         hosts: hosts.clone(),
         site: Some((gateway, Page::new(config))),
@@ -135,9 +135,9 @@ impl Listeners {
     async fn bind(flags: &ServerFlags) -> Result<Self, StartError> {
         Ok(Self {
             page: bind("--listen", flags.listen).await?,
-            admin: match flags.admin_listen {
-                Some(address) => Some(bind("--admin-listen", address).await?),
-                None => None,
+            admin: match flags.figures() {
+                Figures::At(address) => Some(bind("--admin-listen", address).await?),
+                Figures::BesideThePage | Figures::Nowhere => None,
             },
         })
     }

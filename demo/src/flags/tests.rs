@@ -72,3 +72,17 @@ fn an_upstream_that_acts_as_the_caller_needs_callers_with_names() {
     assert!(!acts(&["--sharing", "shared", "--identity", "header:X-User"]));
     assert!(!acts(&["--sharing", "isolated"]));
 }
+
+#[test]
+fn figures_are_beside_the_page_on_loopback_alone() {
+    let figures = |arguments: &[&str]| parse(arguments).unwrap().server.figures();
+    let own = "192.0.2.7:9090";
+    assert_eq!(figures(&[]), Figures::BesideThePage);
+    assert_eq!(figures(&["--listen", "[::1]:80"]), Figures::BesideThePage);
+    assert_eq!(figures(&["--listen", "0.0.0.0:80"]), Figures::Nowhere);
+    assert_eq!(figures(&["--listen", "192.0.2.7:80"]), Figures::Nowhere);
+    for listen in ["127.0.0.1:80", "0.0.0.0:80"] {
+        let figures = figures(&["--listen", listen, "--admin-listen", own]);
+        assert_eq!(figures, Figures::At(own.parse().unwrap()));
+    }
+}

@@ -1,5 +1,6 @@
 //! Values of flags that need a parser of their own.
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ impl FromStr for TargetFlag {
             context: context.to_owned(),
         })
     }
+}
+
+/// An address to listen on.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an IP address and a port, as 127.0.0.1:8080 or [::1]:0".to_owned())
 }
 
 /// `20`, `20s`, `500ms`, `5m`.
