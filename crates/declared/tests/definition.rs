@@ -1,0 +1,126 @@
+//! The definition of the custom resource: committed as it is generated, and what is promised of it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use krm_stream_declared::{CRD_FILE, definition_json};
+use krm_stream_protocol::{ProjectionName, Scope, ScopeRequest};
+use proptest::prelude::*;
+use proptest::string::string_regex;
+use serde_json::{Value, json};
+
+fn definition() -> Value {
+    serde_json::from_str(&definition_json().unwrap()).unwrap()
+}
+
+fn spec_schema() -> Value {
+    definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].take()
+}
+
+fn stream_schema() -> Value {
+    spec_schema()["properties"]["streams"]["items"].take()
+}
+
+#[test]
+fn the_committed_definition_is_the_generated_one() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(CRD_FILE);
+    let committed = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        committed == definition_json().unwrap(),
+        "{CRD_FILE} is not what the Rust types say; write it anew with:\n\
+         cargo run --package krm-stream-declared --example print-crd > crates/declared/{CRD_FILE}"
+    );
+}
+
+#[test]
+fn kubectl_shows_ready_streams_and_age() {
+    let columns = &definition()["spec"]["versions"][0]["additionalPrinterColumns"];
+    let shown: Vec<(&str, &str)> = columns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| {
+            (
+                column["name"].as_str().unwrap(),
+                column["jsonPath"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("READY", r#".status.conditions[?(@.type=="Ready")].status"#),
+            ("STREAMS", ".status.streams.summary"),
+            ("AGE", ".metadata.creationTimestamp"),
+        ]
+    );
+}
+
+#[test]
+fn the_resource_is_cluster_scoped_with_a_status_of_its_own() {
+    let definition = definition();
+    assert_eq!(
+        definition["metadata"]["name"],
+        "declaredstreams.krm-stream.github.io"
+    );
+    assert_eq!(definition["spec"]["scope"], "Cluster");
+    assert_eq!(
+        definition["spec"]["versions"][0]["subresources"]["status"],
+        json!({})
+    );
+}
+
+#[test]
+fn names_are_unique_and_conditions_keyed_by_type_for_the_api_server_too() {
+    let streams = &spec_schema()["properties"]["streams"];
+    assert_eq!(streams["x-kubernetes-list-map-keys"], json!(["name"]));
+    let status =
+        definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].take();
+    assert_eq!(
+        status["properties"]["conditions"]["x-kubernetes-list-map-keys"],
+        json!(["type"])
+    );
+}
+
+/// A text that the schema of a property lets through.
+fn let_through(property: &Value) -> impl Strategy<Value = String> + use<> {
+    let pattern = property["pattern"].as_str().unwrap();
+    let inner = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
+    let limit = usize::try_from(property["maxLength"].as_u64().unwrap()).unwrap();
+    string_regex(inner.unwrap())
+        .unwrap()
+        .prop_filter("longer than the schema allows", move |text| {
+            text.chars().count() <= limit
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_the_schema_lets_through_is_a_legal_scope_of_the_gateway(
+        target in let_through(&stream_schema()["properties"]["scope"]["properties"]["target"]),
+        group in let_through(&stream_schema()["properties"]["scope"]["properties"]["group"]),
+        version in let_through(&stream_schema()["properties"]["scope"]["properties"]["version"]),
+        resource in let_through(&stream_schema()["properties"]["scope"]["properties"]["resource"]),
+        namespace in let_through(&stream_schema()["properties"]["scope"]["properties"]["namespace"]),
+        projection in let_through(&stream_schema()["properties"]["projection"]),
+    ) {
+        let scope = Scope::builder(version, resource)
+            .target(target.as_str())
+            .group(group)
+            .namespace(namespace)
+            .build();
+        prop_assert!(scope.is_ok(), "{scope:?}");
+        let encoded: String = projection.bytes().map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        }).collect();
+        let request = ScopeRequest::parse(&format!("version=v1&resource=pods&projection={encoded}")).unwrap();
+        prop_assert_eq!(
+            request.projection().map(ProjectionName::as_str),
+            Some(projection.as_str())
+        );
+    }
+}
