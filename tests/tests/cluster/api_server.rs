@@ -102,8 +102,8 @@ impl ApiServer {
             .await
     }
 
-    /// The sum of a metric's series that have all of `labels`.
-    pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    /// The sum of the series of a metric that counts, of those that have all of `labels`.
+    pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let (status, text) = self.get("/metrics").await;
         assert_eq!(status, StatusCode::OK, "the API server serves its metrics");
         String::from_utf8_lossy(&text)
@@ -114,7 +114,8 @@ impl ApiServer {
                 let fits = labels
                     .iter()
                     .all(|(label, value)| series_labels.contains(&format!("{label}=\"{value}\"")));
-                (found == name && fits).then(|| value.parse::<f64>().ok())?
+                (found == name && fits)
+                    .then(|| value.parse::<u64>().expect("a small count is printed as digits"))
             })
             .sum()
     }

@@ -34,6 +34,23 @@ pub(crate) fn labelled(name: &str, labels: &Value) -> Value {
     })
 }
 
+pub(crate) fn pod_template(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "main", "image": "example.com/none"}]},
+        },
+    })
+}
+
+pub(crate) fn limit_range(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name},
+        "spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]},
+    })
+}
+
 /// The path of an object of a collection.
 pub(crate) fn path(scope: &Scope, name: &str) -> String {
     format!("{}/{name}", scope.api_path())

@@ -1,17 +1,17 @@
 //! The watches behind the streams: how many there are, and that their routine ends are nobody's business.
 
 use krm_stream_protocol::{EventType, Scope};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api_server::ApiServer;
 use crate::expectation::Versions;
 use crate::gateway::Gateway;
-use crate::objects::{built, path};
+use crate::objects::{built, limit_range, path, pod_template};
 use crate::wait::{WITHIN, until};
 
 /// A watch that has reached its timeout, so many times.
-const RECYCLES: f64 = 3.0;
+const RECYCLES: u64 = 3;
 
 pub(crate) async fn two_subscribers_of_a_scope_are_one_watch(api: &ApiServer) {
     // A kind that nobody else watches by namespace.
@@ -24,16 +24,16 @@ pub(crate) async fn two_subscribers_of_a_scope_are_one_watch(api: &ApiServer) {
     let gateway = Gateway::start(api, &["--allow", "podtemplates"]).await;
     let mut one = gateway.open(&scope).await;
     one.until_synced().await;
-    is_open(api, before + 1.0).await;
+    is_open(api, before + 1).await;
     let mut other = gateway.open(&scope).await;
     other.until_synced().await;
     // Whatever opened a second watch would have done so before the snapshot was complete.
-    assert!(is(open_watches(api, "podtemplates").await, before + 1.0));
+    assert_eq!(open_watches(api, "podtemplates").await, before + 1);
 
     // The measure can tell: another scope is another watch.
     let mut third = gateway.open(&elsewhere).await;
     third.until_synced().await;
-    is_open(api, before + 2.0).await;
+    is_open(api, before + 2).await;
     drop(third);
 
     api.create(&scope.api_path(), &pod_template("second")).await;
@@ -47,31 +47,16 @@ pub(crate) async fn two_subscribers_of_a_scope_are_one_watch(api: &ApiServer) {
     is_open(api, before).await;
 }
 
-async fn open_watches(api: &ApiServer, resource: &str) -> f64 {
+async fn open_watches(api: &ApiServer, resource: &str) -> u64 {
     let labels = [("resource", resource), ("scope", "namespace"), ("verb", "WATCH")];
     api.metric("apiserver_longrunning_requests", &labels).await
 }
 
-async fn is_open(api: &ApiServer, watches: f64) {
+async fn is_open(api: &ApiServer, watches: u64) {
     until("the API server counts so many watches", async || {
-        is(open_watches(api, "podtemplates").await, watches).then_some(())
+        (open_watches(api, "podtemplates").await == watches).then_some(())
     })
     .await;
-}
-
-/// Counts are whole numbers.
-fn is(count: f64, expected: f64) -> bool {
-    (count - expected).abs() < 0.5
-}
-
-fn pod_template(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name},
-        "template": {
-            "metadata": {"labels": {"app": name}},
-            "spec": {"containers": [{"name": "main", "image": "example.com/none"}]},
-        },
-    })
 }
 
 pub(crate) async fn routine_ends_of_watches_are_unseen(api: &ApiServer) {
@@ -118,18 +103,11 @@ pub(crate) async fn routine_ends_of_watches_are_unseen(api: &ApiServer) {
     viewer.agrees_with_kubectl(api, Versions::Equal).await;
 }
 
-async fn ended_watches(api: &ApiServer) -> f64 {
+async fn ended_watches(api: &ApiServer) -> u64 {
     let labels = [
         ("resource", "limitranges"),
         ("scope", "namespace"),
         ("verb", "WATCH"),
     ];
     api.metric("apiserver_request_total", &labels).await
-}
-
-fn limit_range(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name},
-        "spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]},
-    })
 }

@@ -163,6 +163,12 @@ impl Viewer {
                 self.summary()
             );
         }
+        let begin: Value = serde_json::from_str(self.events()[0].data()).expect("an event is JSON");
+        assert_eq!(begin["projection"], self.projection.name().as_str());
+        assert_eq!(
+            begin["scope"],
+            serde_json::to_value(&self.scope).expect("a scope is JSON")
+        );
         assert!(self.client.consumer().is_synced(), "came: {}", self.summary());
         assert_eq!(self.count(EventType::Reset), 1, "came: {}", self.summary());
         assert_eq!(self.count(EventType::Error), 0, "came: {}", self.summary());
