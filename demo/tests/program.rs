@@ -1,5 +1,11 @@
 //! The program as a process of its own: what it prints, serves, refuses, and how it ends.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says why and fails"
+)]
+
 #[path = "program/clusters.rs"]
 mod clusters;
 #[path = "program/demo.rs"]
