@@ -45,7 +45,7 @@ impl GatewayUnderTest {
     }
 
     /// A builder with every seam set, for a test that changes one.
-    pub fn builder(upstream: ScriptedUpstream, partition: Partition) -> GatewayBuilder {
+    pub fn builder(upstream: impl Upstream + 'static, partition: Partition) -> GatewayBuilder {
         Gateway::builder()
             .resolver(|request: &Parts| Ok(Principal::new(subject(&request.headers)?)))
             .scope_policy(scope_policy())
