@@ -30,7 +30,7 @@ pub struct Frame(Bytes);
 impl Frames {
     pub(crate) fn new(stream: GatewayStream) -> Self {
         Self {
-            stream: stream.frame_by_frame(),
+            stream,
             pending: BytesMut::new(),
         }
     }

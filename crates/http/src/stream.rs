@@ -17,7 +17,7 @@ use http::request::Parts;
 use krm_stream_protocol::{
     BoxFuture, Moment, Observation, Principal, ProjectionName, Scope, ScopeRequest, StreamError, frame,
 };
-use krm_stream_shared::{Outbox, Reader, Step, Subscription};
+use krm_stream_shared::{NextCycle, Outbox, Reader, Step, Subscription};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::gateway::Host;
@@ -110,15 +110,6 @@ impl GatewayStream {
         }
     }
 
-    /// Has each chunk hold as few frames as there can be at a time.
-    pub(crate) fn frame_by_frame(mut self) -> Self {
-        // An ended stream's one error is in the outbox already.
-        if self.outbox.is_empty() {
-            self.outbox = Outbox::new(1);
-        }
-        self
-    }
-
     /// Whether nothing will come any more.
     pub(crate) fn is_over(&self) -> bool {
         match self.stage {
@@ -197,26 +188,28 @@ impl GatewayStream {
                 }
                 Poll::Ready(Err(error)) => self.end(&error),
             },
-            Stage::Reading(mut request) => match self.reader.poll(cx, self.host.now(), &mut self.outbox) {
+            Stage::Reading(request) => match self.reader.poll(cx, self.host.now(), &mut self.outbox) {
                 Poll::Pending => {
                     self.stage = Stage::Reading(request);
                     return Poll::Pending;
                 }
                 Poll::Ready(Step::Wrote) => self.stage = Stage::Reading(request),
-                Poll::Ready(Step::NextCycle(next)) => match self.refused_again(next.refusal) {
-                    Some(error) => self.end(&error),
-                    None => {
-                        if next.needs_new_feed {
-                            request.stream = self.host.feeds.next_stream();
-                        }
-                        self.stage = Stage::prepare(request, !next.is_told);
-                    }
-                },
+                Poll::Ready(Step::NextCycle(next)) => self.next_cycle(request, next),
                 Poll::Ready(Step::End(error)) => self.end(&error),
             },
             Stage::Ended => {}
         }
         Poll::Ready(())
+    }
+
+    fn next_cycle(&mut self, mut request: Entered, next: NextCycle) {
+        if let Some(refusal) = self.refused_again(next.refusal) {
+            return self.end(&refusal);
+        }
+        if next.needs_new_feed {
+            request.stream = self.host.feeds.next_stream();
+        }
+        self.stage = Stage::prepare(request, !next.is_told);
     }
 
     /// The refusal of a feed, if the one before it was only just refused too.

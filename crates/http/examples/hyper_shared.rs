@@ -1,0 +1,157 @@
+//! A hyper server that reads a cluster with one identity of its own for all callers, and asks the API server about each
+//! of them: one watch serves everyone who may see it.
+//!
+//! Callers are known by headers that an authenticating proxy in front of it sets. Try it without a cluster:
+//!
+//! ```text
+//! cargo run -p krm-stream-http --example hyper_shared -- --simulator
+//! curl -N -H 'X-Forwarded-User: ada' -H 'X-Forwarded-Groups: shop-viewers' \
+//!   'http://127.0.0.1:8080/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'
+//! ```
+//!
+//! Without `--simulator` it uses whatever kubectl would use, or the pod's service account. That identity needs the right
+//! to list and watch what is served, and the cluster role `system:auth-delegator`.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::Either;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use krm_stream_http::{Gateway, ResolveError, StreamBody};
+use krm_stream_protocol::{
+    BoxFuture, Client, ClientFor, GrantNamed, Partition, Principal, ResourceRule, ScopePolicy, StreamError,
+    Subject, Target,
+};
+use krm_stream_simulator::{Rule, Simulator, User};
+use krm_stream_upstream_kube::kube::Config;
+use krm_stream_upstream_kube::{KubeUpstream, SubjectAccessReviewAuthorizer};
+use tokio::net::TcpListener;
+use tower_service::Service as _;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // It ends when it is dropped.
+    let mut simulator = None;
+    let config = match arguments[..] {
+        [] => Config::infer().await?,
+        ["--simulator"] => config_of(simulator.insert(simulated_cluster().await?))?,
+        _ => return Err("usage: hyper_shared [--simulator]".into()),
+    };
+    // The proxy alone may reach it: whoever can set these headers is whoever they like.
+    let listener = TcpListener::bind("127.0.0.1:8080").await?;
+    serve(listener, gateway(KubeUpstream::from_config(config)?)?).await
+}
+
+/// The gateway: one identity reads, the API server decides who may see it.
+pub(crate) fn gateway(cluster: KubeUpstream) -> Result<Gateway, BoxError> {
+    let gateway = Gateway::builder()
+        .resolver(|request: &Parts| forwarded(&request.headers))
+        .scope_policy(
+            ScopePolicy::deny_all()
+                .allow_target(Target::default())
+                .allow(ResourceRule::namespaced("", "configmaps").allow_label_selector(true))
+                .allow(ResourceRule::cluster_scoped("", "nodes")),
+        )
+        .authorizer(SubjectAccessReviewAuthorizer::new(
+            Target::default(),
+            cluster.clone(),
+        ))
+        .client_for(OneIdentity(cluster))
+        .projection_policy(GrantNamed::default())
+        .build()?;
+    Ok(gateway)
+}
+
+/// Serves connections, over HTTP/1.1 and HTTP/2, until the listener fails.
+pub(crate) async fn serve(listener: TcpListener, gateway: Gateway) -> Result<(), BoxError> {
+    loop {
+        let (socket, _) = listener.accept().await?;
+        let gateway = gateway.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| answer(gateway.clone(), request));
+            let server = auto::Builder::new(TokioExecutor::new());
+            // A connection that breaks is a browser that left.
+            let _ = server.serve_connection(TokioIo::new(socket), service).await;
+        });
+    }
+}
+
+type Body = Either<StreamBody, String>;
+
+async fn answer(mut gateway: Gateway, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    match request.uri().path() {
+        "/resource-stream/v1" => Ok(gateway.call(request).await?.map(Either::Left)),
+        "/livez" => Ok(Response::new(Either::Right("ok".to_owned()))),
+        _ => {
+            let mut response = Response::new(Either::Right("no such page".to_owned()));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            Ok(response)
+        }
+    }
+}
+
+/// The caller as the proxy names it.
+fn forwarded(headers: &HeaderMap) -> Result<Principal, ResolveError> {
+    let text = |name| headers.get(name).map(|value| value.to_str()).transpose();
+    let user = text("x-forwarded-user")?.ok_or("the proxy named no user")?;
+    let groups = text("x-forwarded-groups")?.unwrap_or_default();
+    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty());
+    Ok(Principal::new(groups.fold(Subject::new(user)?, Subject::group)))
+}
+
+/// The cluster with the gateway's own identity, whoever asks.
+struct OneIdentity(KubeUpstream);
+
+impl ClientFor for OneIdentity {
+    fn client_for<'a>(
+        &'a self,
+        _target: &'a Target,
+        _principal: &'a Principal,
+    ) -> BoxFuture<'a, Result<Client, StreamError>> {
+        let client = Client {
+            upstream: Arc::new(self.0.clone()),
+            partition: Partition::shared("gateway"),
+        };
+        Box::pin(std::future::ready(Ok(client)))
+    }
+}
+
+/// A cluster in this process: the gateway may read, and `shop-viewers` may see what is in `shop`.
+pub(crate) async fn simulated_cluster() -> Result<Simulator, BoxError> {
+    let simulator = Simulator::start().await?;
+    simulator
+        .access()
+        .add_token("service-token", User::new("gateway"));
+    simulator.access().set_rules([
+        Rule::allow().user("gateway").verbs(["list", "watch"]),
+        Rule::allow()
+            .user("gateway")
+            .verbs(["create"])
+            .resource("authorization.k8s.io", "subjectaccessreviews"),
+        Rule::allow()
+            .group("shop-viewers")
+            .verbs(["list", "watch"])
+            .namespace("shop"),
+    ]);
+    let object =
+        serde_json::json!({"metadata": {"name": "prices", "namespace": "shop"}, "data": {"tea": "2"}});
+    simulator.create("configmaps", object)?;
+    Ok(simulator)
+}
+
+/// How the gateway reaches the simulated cluster.
+pub(crate) fn config_of(simulator: &Simulator) -> Result<Config, BoxError> {
+    let mut config = Config::new(simulator.url().parse()?);
+    config.auth_info.token = Some("service-token".to_owned().into());
+    Ok(config)
+}

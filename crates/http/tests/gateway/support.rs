@@ -1,0 +1,52 @@
+//! What the tests share: a gateway whose seams each test may replace, an upstream that does what it is told, and readers.
+
+mod connection;
+mod recorder;
+mod scripted;
+mod seams;
+mod socket;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use krm_stream_protocol::Object;
+
+pub(crate) use connection::{Connection, code_of, text_of, type_of};
+pub(crate) use recorder::{Recorder, Reports};
+pub(crate) use scripted::{Script, ScriptedSession, ScriptedUpstream};
+pub(crate) use seams::{AsCaller, Seam, builder, get, scope, scope_policy};
+pub(crate) use socket::SocketStream;
+
+/// The scope that most tests ask for.
+pub(crate) const QUERY: &str = "version=v1&resource=configmaps&namespace=app";
+
+/// A config map of namespace `app` whose uid and name are `uid`.
+pub(crate) fn config_map(uid: &str, version: u64, value: &str) -> Object {
+    object(format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{uid}","namespace":"app","uid":"{uid}","resourceVersion":"{version}"}},"data":{{"value":"{value}"}}}}"#
+    ))
+}
+
+/// A secret of namespace `app` with this one value.
+pub(crate) fn secret(uid: &str, version: u64, value: &str) -> Object {
+    object(format!(
+        r#"{{"kind":"Secret","apiVersion":"v1","metadata":{{"name":"{uid}","namespace":"app","uid":"{uid}","resourceVersion":"{version}"}},"data":{{"value":"{value}"}}}}"#
+    ))
+}
+
+fn object(text: String) -> Object {
+    Object::parse(Bytes::from(text)).unwrap()
+}
+
+/// Waits, in the test's time, until this holds.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(),
+        "{what}"
+    );
+}
