@@ -162,7 +162,7 @@ impl ModelServer {
                     .with_retry_after(hint.map(Duration::from_secs)),
             ),
             Some(Trouble::Forbidden) => {
-                request.refuse(UpstreamError::forbidden(Some("configmaps is forbidden")))
+                request.refuse(UpstreamError::forbidden(Some("configmaps is forbidden")));
             }
             trouble => match request.start.clone() {
                 Start::Fresh => self.list(request, trouble.as_ref()),
@@ -176,32 +176,25 @@ impl ModelServer {
 
     fn list(&mut self, request: OpenRequest, trouble: Option<&Trouble>) {
         let mut session = request.accept();
-        let objects: Vec<_> = self
+        let listed: Vec<_> = self
             .objects
             .iter()
-            .map(|(uid, (version, value))| (uid.clone(), *version, value.clone()))
+            .map(|(uid, (version, value))| config_map_with(uid, &version.to_string(), value))
             .collect();
-        let to_object = |(uid, version, value): &(String, u64, String)| -> Object {
-            config_map_with(uid, &version.to_string(), value)
-        };
         match trouble {
             Some(Trouble::CutInSnapshot) => {
-                objects
-                    .iter()
-                    .take(1)
-                    .for_each(|listed| session.added(to_object(listed)));
+                send_all(&mut session, &listed[..listed.len().min(1)]);
                 return session.end(SessionEnd::Closed);
             }
             Some(Trouble::CutAtOnce) => return session.end(SessionEnd::Closed),
             Some(Trouble::RestartedSnapshot) => {
-                objects.iter().for_each(|listed| session.added(to_object(listed)));
-                let ghost = config_map_with("ghost", &self.version.to_string(), "ghost");
-                session.added(ghost);
+                send_all(&mut session, &listed);
+                session.added(config_map_with("ghost", &self.version.to_string(), "ghost"));
                 session.send(WatchEvent::SnapshotRestarted);
             }
             Some(Trouble::Replay | Trouble::Unavailable(_) | Trouble::Forbidden) | None => {}
         }
-        objects.iter().for_each(|listed| session.added(to_object(listed)));
+        send_all(&mut session, &listed);
         session.boundary(&self.version.to_string());
         self.sessions.push(session);
     }
@@ -219,5 +212,11 @@ impl ModelServer {
             session.send(event.clone());
         }
         self.sessions.push(session);
+    }
+}
+
+fn send_all(session: &mut ScriptedSession, objects: &[Object]) {
+    for object in objects {
+        session.added(object.clone());
     }
 }
