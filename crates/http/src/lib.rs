@@ -57,3 +57,12 @@ pub use body::StreamBody;
 pub use frames::{Frame, Frames};
 pub use gateway::{BuildError, Gateway, GatewayBuilder};
 pub use resolver::{ResolveError, Resolver};
+
+/// The examples of the README and of the documentation compile.
+#[cfg(doctest)]
+mod documentation {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/embedding.md")]
+    struct Embedding;
+}

@@ -62,3 +62,10 @@ pub use feeds::{Feeds, Join, Subscription};
 pub use reader::{NextCycle, Outbox, Reader, Step};
 pub use settings::FeedSettings;
 pub use sweep::{Frame, Progress, ResyncReason, Sink, Spelling, Sweep};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+mod documentation {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}
