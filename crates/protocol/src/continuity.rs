@@ -1,51 +1,22 @@
-//! What follows when a watch session ends: the continuity machine of a feed, without I/O and without a clock.
-//!
-//! # Why
-//! An API server closes every watch after some minutes, restarts, forgets old versions and answers nonsense under
-//! load. None of it is visible to a browser unless it must be.
-//!
-//! # How it is driven
-//! A driver keeps one [`Continuity`] per feed and does what it says:
-//! 1. [`next_open`](Continuity::next_open) says when to open which session; when that time has come the driver calls
-//!    [`request_sent`](Continuity::request_sent), opens, and reports [`opened`](Continuity::opened) or
-//!    [`open_failed`](Continuity::open_failed);
-//! 2. each event goes through [`event`](Continuity::event), whose [`Verdict`] says what to do with it;
-//! 3. the session's end goes to [`ended`](Continuity::ended).
-//!
-//! Where the answer is [`Next::Open`] it starts over at 1; [`Next::End`] ends the feed. `now` must not go backwards;
-//! if it does, nothing breaks but waits are longer.
-//!
-//! # Rules and precedence
-//! - A transport that ends after the boundary is resumed from the cursor; nobody is told. The cursor is the greatest
-//!   version the API server sent on an event or bookmark, taken before anything else looks at the event.
-//! - A reopen that fails is retried three times, then a fresh cycle is tried once, then the feed ends as unavailable.
-//! - 410 in any form begins a fresh cycle, spaced from the second in a row; so does an object without identity.
-//! - A fresh session that ends before its boundary, or within a second of it, is *early*: one is tolerated.
-//! - What the server said about our right or request (401, 403, 404, 400, 422) ends the feed at once: each stream
-//!   then goes through a cycle of its own. What cannot be read ends it for all.
-//! - Session starts are spaced, whatever the end was, unless the session lived or reached its asked timeout.
-//! - Where spacing, a hint of the API server and a retry delay meet, the longest wins.
+//! What follows when a watch session ends: the continuity machine of a feed.
 
 mod jitter;
+mod outcome;
 mod pace;
+mod state;
 
 use std::time::Duration;
 
 use jitter::Jitter;
+pub use outcome::{FeedEnd, Next, Verdict};
 use pace::Pace;
+use state::{Live, State};
 
 use crate::{
     Moment, Object, OpenError, Ordering, ResourceVersion, SessionEnd, Start, StreamError, UpstreamError,
     UpstreamErrorKind, WatchEvent,
 };
 
-/// A session that lived this long past its boundary or headers is a healthy one.
-const HEALTHY_AFTER: Duration = Duration::from_secs(5);
-/// A fresh session that ends this soon after its boundary is early; a resumed one that ends this soon after its
-/// headers without having delivered anything counts as a failed reopen.
-const EARLY_WITHIN: Duration = Duration::from_secs(1);
-/// How far before its asked timeout an end still counts as routine.
-const TIMEOUT_TOLERANCE: Duration = Duration::from_secs(1);
 /// The delays before the retries of a failed reopen, jittered.
 const RETRY_DELAYS: [Duration; 3] = [
     Duration::from_millis(250),
@@ -55,9 +26,35 @@ const RETRY_DELAYS: [Duration; 3] = [
 /// How many early ends in a row are tolerated.
 const TOLERATED_EARLY_ENDS: u32 = 1;
 /// The longest hint of an API server that is waited for.
-pub(crate) const LONGEST_HINT: Duration = Duration::from_secs(30);
+const LONGEST_HINT: Duration = Duration::from_secs(30);
 
-/// The continuity of one feed. See the [module's rules](self).
+/// What follows when a watch session ends, for one feed: without I/O and without a clock.
+///
+/// # Why
+/// An API server closes every watch after some minutes, restarts, forgets old versions and answers nonsense under
+/// load. None of it is visible to a browser unless it must be.
+///
+/// # How it is driven
+/// A driver keeps one [`Continuity`] per feed and does what it says:
+/// 1. [`next_open`](Continuity::next_open) says when to open which session; when that time has come the driver calls
+///    [`request_sent`](Continuity::request_sent), opens, and reports [`opened`](Continuity::opened) or
+///    [`open_failed`](Continuity::open_failed);
+/// 2. each event goes through [`event`](Continuity::event), whose [`Verdict`] says what to do with it;
+/// 3. the session's end goes to [`ended`](Continuity::ended).
+///
+/// Where the answer is [`Next::Open`] it starts over at 1; [`Next::End`] ends the feed. `now` must not go backwards;
+/// if it does, nothing breaks but waits are longer.
+///
+/// # Rules and precedence
+/// - A transport that ends after the boundary is resumed from the cursor; nobody is told. The cursor is the greatest
+///   version the API server sent on an event or bookmark, taken before anything else looks at the event.
+/// - A reopen that fails is retried three times, then a fresh cycle is tried once, then the feed ends as unavailable.
+/// - 410 in any form begins a fresh cycle, spaced from the second in a row; so does an object without identity.
+/// - A fresh session that ends before its boundary, or within a second of it, is *early*: one is tolerated.
+/// - What the server said about our right or request (401, 403, 404, 400, 422) ends the feed at once: each stream
+///   then goes through a cycle of its own. What cannot be read ends it for all.
+/// - Session starts are spaced, whatever the end was, unless the session lived or reached its asked timeout.
+/// - Where spacing, a hint of the API server and a retry delay meet, the longest wins.
 #[derive(Debug)]
 pub struct Continuity {
     ordering: Ordering,
@@ -71,74 +68,6 @@ pub struct Continuity {
     last_attempt: bool,
     early_ends: u32,
     pace: Pace,
-}
-
-#[derive(Clone, Debug)]
-enum State {
-    /// Waits for `at`; then the driver sends the request. On teardown: `Ended`.
-    Waiting { at: Moment, start: Start },
-    /// The request is out. Opened: `Snapshot` or `Live`. Failed: `Waiting` or `Ended`.
-    Opening { sent: Moment, start: Start },
-    /// A fresh session before its boundary. At the boundary: `Live`. On an end: `Waiting` for a fresh one.
-    Snapshot {
-        sent: Moment,
-        asked_timeout: Option<Duration>,
-    },
-    /// Continuous. On a routine end: `Waiting` to resume. On 410 or an unusable object: `Waiting` for a fresh one.
-    Live(Live),
-    /// The feed is over.
-    Ended,
-}
-
-#[derive(Clone, Debug)]
-struct Live {
-    sent: Moment,
-    asked_timeout: Option<Duration>,
-    /// The boundary of a fresh session, the headers of a resumed one.
-    since: Moment,
-    resumed: bool,
-    delivered: bool,
-}
-
-/// What to do with an event.
-#[derive(Debug)]
-pub enum Verdict {
-    /// Hand the change on.
-    Deliver,
-    /// The snapshot is complete.
-    Boundary,
-    /// The snapshot is read again from its start: what is not seen again until the boundary is gone.
-    RestartSnapshot,
-    /// Do nothing: a bookmark, a replay, or a line of an unknown type.
-    Ignore,
-    /// Drop the session and do this.
-    Leave(Next),
-}
-
-/// What follows an end.
-#[derive(Debug)]
-pub enum Next {
-    /// Open a session, at [`next_open`](Continuity::next_open). With [`Start::After`] nothing was lost; with
-    /// [`Start::Fresh`] continuity is lost and a new snapshot comes.
-    Open,
-    /// The feed is over.
-    End(FeedEnd),
-}
-
-/// How a feed ends.
-#[derive(Clone, Debug)]
-pub enum FeedEnd {
-    /// The first session could not be opened: those who wait for it are refused.
-    NotOpened(UpstreamError),
-    /// The API server refused a feed that was open before: each of its streams begins a cycle of its own and is
-    /// refused, if so, as itself.
-    Refused(UpstreamError),
-    /// Retries are used up, or sessions keep ending early. Streams are told to come back.
-    Unavailable(Option<UpstreamError>),
-    /// Nothing that a retry could mend: all streams end with this terminal error.
-    Fatal(StreamError),
-    /// The driver's own wish.
-    Teardown,
 }
 
 impl Continuity {
@@ -282,7 +211,7 @@ impl Continuity {
     /// An object that cannot be placed arrived where the driver found it, after [`event`](Self::event) said
     /// [`Verdict::Deliver`]; or the driver wants a new cycle for a reason of its own.
     pub fn lose_continuity(&mut self, now: Moment) -> Next {
-        if self.is_early(now) {
+        if self.state.is_early(now) {
             return self.early(now, None, Start::Fresh);
         }
         self.settle(now);
@@ -382,16 +311,12 @@ impl Continuity {
                 debug_assert!(!live.resumed, "a session is resumed from a cursor only");
                 self.lose_continuity(now)
             }
-            State::Live(_) if self.is_early(now) => {
+            State::Live(_) if self.state.is_early(now) => {
                 let start = self.resume();
                 self.early(now, error, start)
             }
             State::Live(live) => {
-                let reopened_in_vain = live.resumed
-                    && !live.delivered
-                    && now.since(live.since) < EARLY_WITHIN
-                    && !reached_timeout(now, live.sent, live.asked_timeout);
-                if error.is_some() || reopened_in_vain {
+                if error.is_some() || live.is_in_vain(now) {
                     return self.retry(now, error);
                 }
                 self.retries = 0;
@@ -452,30 +377,10 @@ impl Continuity {
         self.end(FeedEnd::Fatal(error.to_stream_error(crate::ActsAs::Service)))
     }
 
-    /// Whether an end of the open session at `now` is early.
-    fn is_early(&self, now: Moment) -> bool {
-        match &self.state {
-            State::Snapshot { .. } => true,
-            State::Live(live) => {
-                !live.resumed
-                    && now.since(live.since) < EARLY_WITHIN
-                    && !reached_timeout(now, live.sent, live.asked_timeout)
-            }
-            State::Waiting { .. } | State::Opening { .. } | State::Ended => false,
-        }
-    }
-
     /// Closes the account of the session that ends at `now`: a healthy one resets the spacing and the row of early
     /// ends, any other widens the spacing.
     fn settle(&mut self, now: Moment) {
-        let healthy = match &self.state {
-            State::Live(live) => {
-                now.since(live.since) >= HEALTHY_AFTER || reached_timeout(now, live.sent, live.asked_timeout)
-            }
-            State::Snapshot { sent, asked_timeout } => reached_timeout(now, *sent, *asked_timeout),
-            State::Waiting { .. } | State::Opening { .. } | State::Ended => false,
-        };
-        if healthy {
+        if self.state.is_healthy(now) {
             self.early_ends = 0;
             self.pace.lived();
         } else {
@@ -507,11 +412,6 @@ impl Continuity {
         self.state = State::Ended;
         Next::End(end)
     }
-}
-
-/// Whether a session that was asked for at `sent` has reached the timeout it asked for.
-fn reached_timeout(now: Moment, sent: Moment, asked_timeout: Option<Duration>) -> bool {
-    asked_timeout.is_some_and(|asked| now.since(sent) + TIMEOUT_TOLERANCE >= asked)
 }
 
 #[cfg(test)]

@@ -1,22 +1,21 @@
 //! The task that drives a feed: it opens sessions, applies what they yield, and does what the continuity machine says.
 
+mod projecting;
+mod session;
+
 use std::sync::Arc;
-use std::task::Poll;
 
 use krm_stream_projection::DigestKey;
 use krm_stream_protocol::{
-    ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Object, Observation, Observing, OpenError,
-    Session, SessionEnd, SessionEndReason, SessionItem, Start, StreamError, Upstream, UpstreamError,
-    UpstreamErrorKind, Verdict, WatchEvent,
+    ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Observation, Observing, OpenError, Session,
+    SessionEnd, SessionItem, Start, StreamError, Upstream, UpstreamError, UpstreamErrorKind, Verdict,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::session::{SessionCount, next_batch};
+use super::Feed;
 use super::state::{Applied, Change, Over};
-use super::{Feed, Held};
 use crate::settings::FeedSettings;
-
-/// How many events that are there already are applied at once, so that streams are woken once for all of them.
-const LARGEST_BATCH: usize = 256;
 
 /// What a feed's task needs beside the feed.
 #[derive(Debug)]
@@ -249,53 +248,6 @@ impl Driver {
         }
     }
 
-    /// Projects a change: once for all streams. Nothing that was not projected is kept.
-    fn project(&self, event: WatchEvent) -> Result<Option<Change>, StreamError> {
-        let (object, is_deletion) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
-            WatchEvent::Deleted(object) => (object, true),
-            WatchEvent::Bookmark { .. } | WatchEvent::SnapshotRestarted | WatchEvent::Unknown => {
-                return Ok(None);
-            }
-        };
-        let scope = &self.feed.key().scope;
-        let version = object.resource_version().cloned();
-        let Some(identity) = object.identity().map(Arc::clone) else {
-            return Ok(None);
-        };
-        if !scope.admits(&identity) {
-            return Err(StreamError::internal(
-                "the API server sent an object outside the scope",
-            ));
-        }
-        if is_deletion {
-            return Ok(Some(Change::Delete { identity, version }));
-        }
-        Ok(Some(Change::Upsert {
-            identity,
-            version,
-            held: self.hold(&object)?,
-        }))
-    }
-
-    fn hold(&self, object: &Object) -> Result<Held, StreamError> {
-        let scope = &self.feed.key().scope;
-        let projected = self
-            .feed
-            .projection()
-            .project(scope, object, &self.digest_key)
-            .map_err(|error| {
-                self.diagnosing
-                    .report("projecting an object", Some(scope), &error);
-                StreamError::internal("the API server sent something that the gateway cannot read")
-            })?;
-        Ok(if self.feed.key().is_isolated() {
-            Held::until_taken(projected)
-        } else {
-            Held::kept(projected)
-        })
-    }
-
     fn report_open(&self, error: &OpenError) {
         match error {
             OpenError::Expired => {}
@@ -395,52 +347,5 @@ fn refused_midway(next: Next) -> Next {
         | Next::End(
             FeedEnd::NotOpened(_) | FeedEnd::Unavailable(_) | FeedEnd::Fatal(_) | FeedEnd::Teardown,
         ) => next,
-    }
-}
-
-/// Fills `batch` with what is there, at least one item.
-async fn next_batch(session: &mut dyn Session, batch: &mut Vec<SessionItem>) {
-    std::future::poll_fn(|cx| {
-        while batch.len() < LARGEST_BATCH {
-            match session.poll_next(cx) {
-                Poll::Ready(item) => {
-                    let is_end = matches!(item, SessionItem::End(_));
-                    batch.push(item);
-                    if is_end {
-                        break;
-                    }
-                }
-                Poll::Pending => break,
-            }
-        }
-        if batch.is_empty() {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-}
-
-/// Observes a session's opening, and its end exactly once, also when the feed is dropped under it.
-struct SessionCount<'a> {
-    observing: &'a Observing,
-    reason: SessionEndReason,
-}
-
-impl<'a> SessionCount<'a> {
-    fn open(observing: &'a Observing) -> Self {
-        observing.observe(&Observation::UpstreamSessionOpened);
-        Self {
-            observing,
-            reason: SessionEndReason::Teardown,
-        }
-    }
-}
-
-impl Drop for SessionCount<'_> {
-    fn drop(&mut self) {
-        self.observing
-            .observe(&Observation::UpstreamSessionEnded { reason: self.reason });
     }
 }
