@@ -16,6 +16,7 @@ mod headers;
 mod heartbeats;
 mod later_cycles;
 mod observing;
+mod random;
 mod refusals;
 mod sharing;
 mod sockets;
