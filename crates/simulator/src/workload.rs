@@ -4,17 +4,28 @@
 //! caller says when a step is taken: nothing here waits, spawns or reads a clock of its own.
 
 mod bulk;
+mod configuration;
 mod deployment;
-mod shop;
+mod event;
+mod node;
+mod report;
+mod widget;
 
 use serde_json::{Value, json};
 
 use crate::{draw::Draw, resource::Resource, simulator::Simulator, store::WriteError, time::rfc3339};
 
-use self::{bulk::Bulk, deployment::Rollout, shop::Shop};
+use self::{bulk::Bulk, deployment::Rollout, event::Events, report::Reports, widget::Widgets};
+
+/// The namespace of most objects.
+const SHOP: &str = "shop";
+const TEAM: &str = "team-a";
 
 /// A cluster with the namespaces `shop` and `team-a`: ConfigMaps, Secrets that rotate, Deployments that roll out with their
-/// Pods, Events, and the custom resource `widgets.example.com`.
+/// Pods, the Pods of a job, Events, Nodes, and the custom resource `widgets.example.com`.
+///
+/// Others may change and delete its objects meanwhile, as with `kubectl`: what it changes itself comes back, a Pod is
+/// replaced by another, and a Deployment that is scaled gets as many Pods as it asks for.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -36,13 +47,15 @@ pub struct Workload {
     draw: Draw,
     taken: u64,
     rollouts: Vec<Rollout>,
-    shop: Shop,
+    reports: Reports,
+    widgets: Widgets,
+    events: Events,
     bulk: Bulk,
 }
 
 impl Workload {
     /// The namespace of the many ConfigMaps.
-    pub const BULK_NAMESPACE: &'static str = "load";
+    pub const BULK_NAMESPACE: &'static str = "bulk";
 
     /// A workload that draws from this seed.
     pub fn new(seed: u64) -> Self {
@@ -50,12 +63,14 @@ impl Workload {
             draw: Draw::new(seed),
             taken: 0,
             rollouts: vec![
-                Rollout::new("shop", "web", 3),
-                Rollout::new("shop", "cart", 2),
-                Rollout::new("shop", "search", 2),
-                Rollout::new("team-a", "worker", 4),
+                Rollout::new(SHOP, "web", 3),
+                Rollout::new(SHOP, "cart", 2),
+                Rollout::new(SHOP, "search", 2),
+                Rollout::new(TEAM, "worker", 4),
             ],
-            shop: Shop::default(),
+            reports: Reports::default(),
+            widgets: Widgets::default(),
+            events: Events::default(),
             bulk: Bulk::default(),
         }
     }
@@ -80,7 +95,7 @@ impl Workload {
     /// If the simulator refuses an object.
     pub fn seed(&mut self, simulator: &Simulator) -> Result<(), WriteError> {
         simulator.register(Self::widgets());
-        let mut namespaces = vec!["shop", "team-a"];
+        let mut namespaces = vec!["default", "kube-system", SHOP, TEAM];
         if !self.bulk.is_empty() {
             namespaces.push(Self::BULK_NAMESPACE);
         }
@@ -91,10 +106,13 @@ impl Workload {
                 json!({"metadata": {"name": namespace, "labels": labels}}),
             )?;
         }
-        self.shop.seed(simulator, &mut self.draw)?;
+        node::seed(simulator)?;
+        configuration::seed(simulator, &mut self.draw)?;
+        self.widgets.seed(simulator, &mut self.draw)?;
         for rollout in &mut self.rollouts {
             rollout.seed(simulator, &mut self.draw)?;
         }
+        self.events.step(simulator, 0, None, &mut self.draw)?;
         self.bulk.seed(simulator, &mut self.draw)
     }
 
@@ -103,19 +121,24 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If the simulator refuses a change, as it does when the cluster was not seeded or somebody else deleted its objects.
+    /// If the simulator refuses a change, as it does when the custom resource is not served.
     pub fn step(&mut self, simulator: &Simulator, steps: u64) -> Result<(), WriteError> {
         for _ in 0..steps {
             self.taken += 1;
-            self.shop.step(simulator, self.taken, &mut self.draw)?;
+            node::step(simulator, self.taken)?;
+            configuration::step(simulator, self.taken, &mut self.draw)?;
+            self.widgets.step(simulator, self.taken, &mut self.draw)?;
+            self.reports.step(simulator, self.taken, &mut self.draw)?;
             let count = self.rollouts.len() as u64;
             for (index, rollout) in (0..).zip(&mut self.rollouts) {
                 // Each rolls out every 48 steps, one after the other.
                 if self.taken % 48 == (index * 48 / count + 1) {
-                    rollout.begin(simulator)?;
+                    rollout.begin(simulator, &mut self.draw)?;
                 }
-                rollout.step(simulator, &mut self.draw)?;
+                rollout.step(simulator, self.taken, &mut self.draw)?;
             }
+            let pod = self.rollouts.first().and_then(Rollout::oldest_pod);
+            self.events.step(simulator, self.taken, pod, &mut self.draw)?;
         }
         Ok(())
     }
@@ -125,7 +148,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If the simulator refuses a change, as it does when the cluster was not seeded.
+    /// If the simulator refuses a change.
     pub fn change_configmaps(&mut self, simulator: &Simulator, changes: usize) -> Result<(), WriteError> {
         self.bulk.change(simulator, changes, &mut self.draw)
     }
@@ -150,6 +173,57 @@ fn condition(kind: &str, holds: bool, reason: &str, message: &str, since: &str) 
         "reason": reason,
         "message": message,
     })
+}
+
+/// Which part of an object a patch is for.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Main,
+    Status,
+}
+
+/// Merges a patch into the object that `whole` is the first state of. If somebody deleted it, it comes back first.
+fn patch_or_restore(
+    simulator: &Simulator,
+    (resource, part): (&str, Part),
+    whole: Value,
+    patch: &Value,
+) -> Result<(), WriteError> {
+    let place = |field: &str| whole["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (place("namespace"), place("name"));
+    let merge = || match part {
+        Part::Main => simulator.patch(resource, &namespace, &name, patch),
+        Part::Status => simulator.patch_status(resource, &namespace, &name, patch),
+    };
+    if unless_gone(merge().map(drop))? == Found::Gone {
+        simulator.apply(resource, whole)?;
+        merge()?;
+    }
+    Ok(())
+}
+
+/// Whether an object was still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    There,
+    /// Somebody else deleted it.
+    Gone,
+}
+
+fn unless_gone(written: Result<(), WriteError>) -> Result<Found, WriteError> {
+    match written {
+        Ok(()) => Ok(Found::There),
+        Err(WriteError::NotFound { .. }) => Ok(Found::Gone),
+        Err(
+            error @ (WriteError::UnknownResource(_)
+            | WriteError::AlreadyExists { .. }
+            | WriteError::Conflict { .. }
+            | WriteError::Invalid(_)
+            | WriteError::BadRequest(_)
+            | WriteError::NamelessRawObject
+            | WriteError::Opaque(_)),
+        ) => Err(error),
+    }
 }
 
 #[cfg(test)]

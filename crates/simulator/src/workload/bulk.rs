@@ -1,10 +1,10 @@
 //! Many ConfigMaps of one size.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{draw::Draw, simulator::Simulator, store::WriteError};
 
-use super::Workload;
+use super::{Part, Workload, patch_or_restore};
 
 /// What an object of the bulk has besides its filling, as a watch sends it.
 const FRAME_BYTES: usize = 300;
@@ -31,15 +31,7 @@ impl Bulk {
 
     pub(super) fn seed(&mut self, simulator: &Simulator, draw: &mut Draw) -> Result<(), WriteError> {
         for index in 0..self.count {
-            let object = json!({
-                "metadata": {
-                    "name": name(index),
-                    "namespace": Workload::BULK_NAMESPACE,
-                    "labels": {"app.kubernetes.io/part-of": "load", "shard": (index % 10).to_string()},
-                },
-                "data": {"changes": "0", "filling": draw.letters(self.filling)},
-            });
-            simulator.apply("configmaps", object)?;
+            simulator.apply("configmaps", object(index, &draw.letters(self.filling)))?;
         }
         Ok(())
     }
@@ -56,17 +48,21 @@ impl Bulk {
         for _ in 0..changes {
             self.changes += 1;
             let patch = json!({"data": {"changes": self.changes.to_string()}});
-            simulator.patch(
-                "configmaps",
-                Workload::BULK_NAMESPACE,
-                &name(draw.index(self.count)),
-                &patch,
-            )?;
+            // One that comes back is smaller than it was: its filling is not drawn for each change.
+            let whole = object(draw.index(self.count), "");
+            patch_or_restore(simulator, ("configmaps", Part::Main), whole, &patch)?;
         }
         Ok(())
     }
 }
 
-fn name(index: usize) -> String {
-    format!("item-{index:05}")
+fn object(index: usize, filling: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("item-{index:05}"),
+            "namespace": Workload::BULK_NAMESPACE,
+            "labels": {"app.kubernetes.io/part-of": "bulk", "shard": (index % 10).to_string()},
+        },
+        "data": {"changes": "0", "filling": filling},
+    })
 }

@@ -15,6 +15,7 @@ async fn seeded(configmaps: usize) -> (Simulator, Workload) {
 fn everything(simulator: &Simulator) -> Vec<bytes::Bytes> {
     [
         "namespaces",
+        "nodes",
         "configmaps",
         "secrets",
         "services",
@@ -83,7 +84,7 @@ async fn bulk_objects_have_their_size_and_change_one_by_one() {
     let sizes: Vec<usize> = simulator
         .objects("configmaps")
         .iter()
-        .filter(|object| String::from_utf8_lossy(object).contains("\"load\""))
+        .filter(|object| String::from_utf8_lossy(object).contains("\"bulk\""))
         .map(bytes::Bytes::len)
         .collect();
     assert_eq!(sizes.len(), 50);
@@ -94,4 +95,105 @@ async fn bulk_objects_have_their_size_and_change_one_by_one() {
     let before: u64 = simulator.resource_version().parse().unwrap();
     workload.change_configmaps(&simulator, 200).unwrap();
     assert_eq!(simulator.resource_version(), (before + 200).to_string());
+}
+
+fn pod_names(simulator: &Simulator, app: &str) -> Vec<String> {
+    let pods = simulator.objects("pods");
+    let pods = pods
+        .iter()
+        .map(|pod| serde_json::from_slice::<Value>(pod).unwrap());
+    pods.filter(|pod| pod["metadata"]["labels"]["app.kubernetes.io/name"] == app)
+        .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_somebody_deletes_comes_back_or_is_replaced() {
+    let (simulator, mut workload) = seeded(2).await;
+    // All of it, again and again: no step is refused.
+    for _ in 0..60 {
+        for resource in [
+            "nodes",
+            "configmaps",
+            "secrets",
+            "deployments.apps",
+            "pods",
+            "events",
+            "widgets.example.com",
+        ] {
+            for object in simulator.objects(resource) {
+                let object: Value = serde_json::from_slice(&object).unwrap();
+                let place = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+                simulator
+                    .delete(resource, place("namespace"), place("name"))
+                    .unwrap();
+            }
+        }
+        workload.step(&simulator, 1).unwrap();
+        workload.change_configmaps(&simulator, 1).unwrap();
+    }
+    workload.step(&simulator, 60).unwrap();
+    for (resource, name) in [
+        ("configmaps", "counters"),
+        ("configmaps", "feature-flags"),
+        ("configmaps", "prices"),
+        ("secrets", "db"),
+        ("deployments.apps", "web"),
+    ] {
+        assert!(
+            simulator.get(resource, "shop", name).is_some(),
+            "{resource} {name}"
+        );
+    }
+    assert!(simulator.get("nodes", "", "node-2").is_some());
+    assert_eq!(pod_names(&simulator, "web").len(), 3);
+    assert!(simulator.objects("widgets.example.com").len() >= 3);
+    let web = simulator.get("deployments.apps", "shop", "web").unwrap();
+    assert_eq!(web["status"]["readyReplicas"], 3);
+    assert_eq!(web["status"]["conditions"][0]["status"], "True");
+}
+
+#[tokio::test]
+async fn a_deployment_that_is_scaled_gets_its_pods() {
+    let (simulator, mut workload) = seeded(0).await;
+    for replicas in [5, 1, 0, 2] {
+        let scaled = json!({"spec": {"replicas": replicas}});
+        simulator
+            .patch("deployments.apps", "shop", "web", &scaled)
+            .unwrap();
+        workload.step(&simulator, 20).unwrap();
+        assert_eq!(pod_names(&simulator, "web").len(), replicas);
+        let status = &simulator.get("deployments.apps", "shop", "web").unwrap()["status"];
+        assert_eq!(status["readyReplicas"], replicas);
+        assert!(status.get("unavailableReplicas").is_none(), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn the_pods_of_a_job_start_succeed_and_go() {
+    let (simulator, mut workload) = seeded(0).await;
+    workload.step(&simulator, 1).unwrap();
+    let [name] = &pod_names(&simulator, "report")[..] else {
+        panic!("one report");
+    };
+    let mut phases = Vec::new();
+    while let Some(pod) = simulator.get("pods", "shop", name) {
+        phases.push(pod["status"]["phase"].as_str().unwrap().to_owned());
+        workload.step(&simulator, 1).unwrap();
+    }
+    phases.dedup();
+    assert_eq!(phases, ["Pending", "Running", "Succeeded"]);
+    assert_eq!(pod_names(&simulator, "report").len(), 2);
+}
+
+#[tokio::test]
+async fn a_step_changes_a_few_objects_only() {
+    let (simulator, mut workload) = seeded(0).await;
+    let version = || simulator.resource_version().parse::<u64>().unwrap();
+    for step in 1..=100 {
+        let before = version();
+        workload.step(&simulator, 1).unwrap();
+        let changes = version() - before;
+        assert!((2..=12).contains(&changes), "{changes} at step {step}");
+    }
 }
