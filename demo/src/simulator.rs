@@ -1,13 +1,10 @@
 //! The embedded simulator: an API server in this process, with a shop whose objects change.
 
-mod workload;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use krm_stream_protocol::{Scope, ScopeBuilder, ScopePolicy};
-use krm_stream_simulator::{Resource, Simulator, WriteError};
-use serde_json::json;
+use krm_stream_simulator::{Simulator, Workload, WriteError};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,8 +12,14 @@ use crate::allow::AllowRule;
 use crate::flags::SimulatorFlags;
 use crate::presets::Preset;
 
-pub(crate) use workload::NAMESPACE;
-use workload::{BULK, Named, STOREFRONTS};
+/// The namespace of the workload that the page offers.
+pub(crate) const NAMESPACE: &str = "shop";
+
+/// Every run shows the same.
+const SEED: u64 = 1;
+
+/// About the size of each of the many ConfigMaps, in bytes.
+const BULK_BYTES: usize = 400;
 
 /// The simulator, and what changes its objects.
 #[derive(Debug)]
@@ -43,7 +46,8 @@ pub(crate) enum SimulationError {
 
 /// What the simulator has beyond the default set of resources.
 pub(crate) fn further_rules() -> impl Iterator<Item = AllowRule> {
-    std::iter::once(AllowRule::new(STOREFRONTS.group, STOREFRONTS.resource))
+    let widgets = Workload::widgets();
+    std::iter::once(AllowRule::new(widgets.group(), widgets.plural()))
 }
 
 impl Simulation {
@@ -52,29 +56,19 @@ impl Simulation {
     /// # Errors
     /// If its address cannot be listened on.
     pub(crate) async fn start(flags: &SimulatorFlags) -> Result<Self, SimulationError> {
-        let storefronts = Resource::custom(
-            STOREFRONTS.group,
-            STOREFRONTS.version,
-            STOREFRONTS.resource,
-            STOREFRONTS.kind,
-        );
         let address = flags.listen;
         let simulator = Simulator::builder()
             .address(address)
-            .resource(storefronts)
             .start()
             .await
             .map_err(|source| SimulationError::Listen { address, source })?;
         let simulator = Arc::new(simulator);
-        for (resource, object) in workload::constant().into_iter().chain(workload::at(0)) {
-            simulator.create(resource, object)?;
-        }
-        for number in 0..flags.objects {
-            simulator.create("configmaps", workload::bulk(number, 0))?;
-        }
+        let count = usize::try_from(flags.objects).unwrap_or(usize::MAX);
+        let mut workload = Workload::new(SEED).with_configmaps(count, BULK_BYTES);
+        workload.seed(&simulator)?;
         let ticking = (flags.tick > 0).then(|| {
             let period = Duration::from_millis(flags.tick);
-            tokio::spawn(tick(Arc::clone(&simulator), period, flags.objects))
+            tokio::spawn(tick(Arc::clone(&simulator), workload, period))
         });
         Ok(Self {
             simulator,
@@ -92,20 +86,24 @@ impl Simulation {
     pub(crate) fn presets(&self, policy: &ScopePolicy) -> Vec<Preset> {
         let core = |resource: &str| Scope::builder("v1", resource);
         let shop = |resource: &str| core(resource).namespace(NAMESPACE);
-        let storefronts = Scope::builder(STOREFRONTS.version, STOREFRONTS.resource).group(STOREFRONTS.group);
+        let custom = Workload::widgets();
+        let widgets = Scope::builder(custom.version(), custom.plural()).group(custom.group());
         let mut offered: Vec<(&str, ScopeBuilder)> = vec![
             ("Config maps", shop("configmaps")),
             ("Secrets, values withheld", shop("secrets")),
             ("Deployments", shop("deployments").group("apps")),
             ("Pods", shop("pods")),
             ("Events", shop("events")),
-            ("Storefronts, a custom resource", storefronts.namespace(NAMESPACE)),
+            ("Widgets, a custom resource", widgets.namespace(NAMESPACE)),
             ("One config map", shop("configmaps").name("prices")),
             ("Namespaces", core("namespaces")),
             ("Nodes", core("nodes")),
         ];
         if self.has_bulk {
-            offered.push(("Many config maps", core("configmaps").namespace(BULK)));
+            offered.push((
+                "Many config maps",
+                core("configmaps").namespace(Workload::BULK_NAMESPACE),
+            ));
         }
         offered
             .into_iter()
@@ -126,27 +124,18 @@ impl Simulation {
     }
 }
 
-async fn tick(simulator: Arc<Simulator>, period: Duration, bulk: u32) {
+async fn tick(simulator: Arc<Simulator>, mut workload: Workload, period: Duration) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     // The first one is at once, and the objects are there already.
     ticks.tick().await;
-    for step in 1.. {
+    loop {
         ticks.tick().await;
-        for (resource, object) in workload::at(step) {
-            // What is as it should be is left alone; what somebody deleted comes back.
-            if let Err(error) = simulator.apply(resource, object) {
-                tracing::debug!(%error, resource, "an object could not be changed");
-            }
-        }
-        for Named { resource, name } in workload::gone_at(step) {
-            // Somebody may have been faster.
-            let _ = simulator.delete(resource, NAMESPACE, &name);
-        }
-        if let Some(number) = step.checked_rem(bulk.into()) {
-            let change = json!({"data": {"changes": step.to_string()}});
-            let name = workload::bulk_name(number);
-            let _ = simulator.patch("configmaps", BULK, &name, &change);
+        let changed = workload
+            .step(&simulator, 1)
+            .and_then(|()| workload.change_configmaps(&simulator, 1));
+        if let Err(error) = changed {
+            tracing::debug!(%error, "an object could not be changed");
         }
     }
 }

@@ -13,6 +13,7 @@ mod demo;
 #[path = "program/stream.rs"]
 mod stream;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -24,8 +25,7 @@ use crate::demo::Demo;
 use crate::stream::Stream;
 
 const CONFIG_MAPS: &str = "version=v1&resource=configmaps&namespace=shop";
-/// Values that the simulator's Secrets have.
-const SECRET_VALUES: [&str; 5] = ["c3ByaW5n", "c3VtbWVy", "YXV0dW1u", "c2hvcA==", "a2V5"];
+const SECRETS: &str = "version=v1&resource=secrets&namespace=shop";
 
 #[tokio::test]
 async fn the_stream_is_a_snapshot_and_then_the_changes_of_the_simulator() {
@@ -42,17 +42,17 @@ async fn the_stream_is_a_snapshot_and_then_the_changes_of_the_simulator() {
             other => panic!("{other} in a snapshot"),
         }
     }
-    assert_eq!(held, ["features", "prices", "settings"]);
+    assert_eq!(held, ["counters", "feature-flags", "prices", "settings"]);
     let first = stream
-        .until(|event| event["object"]["metadata"]["name"] == "prices")
+        .until(|event| event["object"]["metadata"]["name"] == "counters")
         .await;
     let second = stream
-        .until(|event| event["object"]["metadata"]["name"] == "prices")
+        .until(|event| event["object"]["metadata"]["name"] == "counters")
         .await;
     assert_eq!(second["type"], "modified");
     assert_ne!(
-        first["object"]["data"]["updates"],
-        second["object"]["data"]["updates"]
+        first["object"]["data"]["orders"],
+        second["object"]["data"]["orders"]
     );
 }
 
@@ -153,8 +153,7 @@ async fn a_host_or_an_origin_that_is_not_allowed_is_refused_on_every_path() {
 async fn figures_hold_no_scope_no_caller_and_no_object() {
     let demo = Demo::start(&["--simulator-tick", "20", "--identity", "header:X-Remote-User"]).await;
     let user = ("x-remote-user".parse().unwrap(), "canary-user");
-    let secrets = "version=v1&resource=secrets&namespace=shop";
-    let mut stream = Stream::open(&demo, secrets, std::slice::from_ref(&user)).await;
+    let mut stream = Stream::open(&demo, SECRETS, std::slice::from_ref(&user)).await;
     stream.until(|event| event["type"] == "modified").await;
     let refused = "version=v1&resource=canaries&namespace=canary-namespace";
     let mut refusal = Stream::open(&demo, refused, &[user]).await;
@@ -179,7 +178,7 @@ async fn figures_hold_no_scope_no_caller_and_no_object() {
     assert_eq!(status["snapshots"]["delivered"], 1);
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     for text in [metrics, status.to_string()] {
-        for value in ["canary", "shop", "secrets", "database", "web-tls"] {
+        for value in ["canary", "shop", "secrets", "payment-api", "web-tls"] {
             assert!(!text.contains(value), "{value} in {text}");
         }
     }
@@ -188,7 +187,8 @@ async fn figures_hold_no_scope_no_caller_and_no_object() {
 #[tokio::test]
 async fn no_secret_value_is_streamed_or_printed() {
     let demo = Demo::start_logging(&["--simulator-tick", "10"], "trace").await;
-    let mut stream = Stream::open(&demo, "version=v1&resource=secrets&namespace=shop", &[]).await;
+    let mut values = secret_values(&demo).await;
+    let mut stream = Stream::open(&demo, SECRETS, &[]).await;
     let rotated = stream
         .until(|event| {
             event["type"] == "modified" && event["redacted"][0]["rev"].as_u64().is_some_and(|rev| rev >= 3)
@@ -196,10 +196,32 @@ async fn no_secret_value_is_streamed_or_printed() {
         .await;
     assert_eq!(rotated["redacted"][0]["path"], "/data/password");
     assert!(rotated["object"].get("data").is_none());
-    for value in SECRET_VALUES {
-        assert!(!stream.text().contains(value), "{value} was streamed");
-        assert!(!demo.output().contains(value), "{value} was printed");
+    let first = values.len();
+    values.extend(secret_values(&demo).await);
+    assert!(values.len() > first, "a Secret was rotated");
+    for value in values {
+        assert!(!stream.text().contains(&value), "a value was streamed");
+        assert!(!demo.output().contains(&value), "a value was printed");
     }
+}
+
+/// All that the simulator's Secrets hold by now, from its own API.
+async fn secret_values(demo: &Demo) -> BTreeSet<String> {
+    let simulator = demo.printed("simulator http://").await;
+    let simulator = simulator.trim_start_matches("simulator ");
+    let secrets = demo
+        .json(&format!("{simulator}/api/v1/namespaces/shop/secrets"))
+        .await;
+    let secrets = secrets["items"].as_array().unwrap().iter();
+    let values: BTreeSet<String> = secrets
+        .flat_map(|secret| secret["data"].as_object().unwrap().values())
+        .map(|value| value.as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        values.len() >= 6 && values.iter().all(|value| value.len() >= 16),
+        "to be found by"
+    );
+    values
 }
 
 #[tokio::test]
@@ -245,8 +267,12 @@ async fn flags_that_cannot_be_used_are_explained_in_a_sentence() {
             2,
             "krm-full/v1, krm-raw/v1, krm-spec/v1",
         ),
-        (&["--kubeconfig", "/does/not/exist"], 1, "--kubeconfig"),
-        (&["--in-cluster"], 1, "--in-cluster"),
+        (
+            &["--listen", "127.0.0.1:0", "--kubeconfig", "/does/not/exist"],
+            1,
+            "--kubeconfig",
+        ),
+        (&["--listen", "127.0.0.1:0", "--in-cluster"], 1, "--in-cluster"),
     ] {
         let (status, output) = demo::run_to_its_end(flags).await;
         assert_eq!(status.code(), Some(code), "{flags:?}: {output}");
