@@ -57,7 +57,7 @@ impl Clients {
         };
         let as_caller = || {
             service.acting_as(principal.subject()).map_err(|error| {
-                tracing::warn!(%error, "a caller cannot be impersonated");
+                tracing::debug!(%error, "a caller cannot be impersonated");
                 StreamError::unauthenticated(
                     "the API server cannot be asked as you: your name or a group is no legal header",
                 )

@@ -2,26 +2,45 @@
 
 use std::error::Error;
 
-use krm_stream_protocol::{Diagnostic, Diagnostics};
+use krm_stream_protocol::{Diagnostic, Diagnostics, ErrorCode, StreamError};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 /// The environment variable with the log's filter, as `info` or `krm_stream_shared=debug`.
 const FILTER: &str = "KRM_LOG";
 
-/// Raw causes, which browsers never see, as warnings of the log.
+/// Raw causes, which browsers never see: warnings of the log, but those that callers bring about as often as they like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log;
 
 impl Diagnostics for Log {
     fn report(&self, diagnostic: &Diagnostic<'_>) {
         let scope = diagnostic.scope.map(krm_stream_protocol::Scope::canonical_query);
-        tracing::warn!(
-            scope,
-            cause = with_causes(diagnostic.cause),
-            "{}",
-            diagnostic.operation
-        );
+        let cause = with_causes(diagnostic.cause);
+        match fault(diagnostic.cause) {
+            Fault::OfCaller => tracing::debug!(scope, cause, "{}", diagnostic.operation),
+            Fault::OfUpstreamOrHost => tracing::warn!(scope, cause, "{}", diagnostic.operation),
+        }
+    }
+}
+
+/// Whose fault a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    OfCaller,
+    OfUpstreamOrHost,
+}
+
+fn fault(cause: &(dyn Error + 'static)) -> Fault {
+    match cause.downcast_ref().map(StreamError::code) {
+        Some(ErrorCode::Unauthenticated | ErrorCode::Forbidden | ErrorCode::ScopeInvalid) => Fault::OfCaller,
+        Some(
+            ErrorCode::UpstreamUnavailable
+            | ErrorCode::ResyncRequired
+            | ErrorCode::SlowConsumer
+            | ErrorCode::Internal,
+        )
+        | None => Fault::OfUpstreamOrHost,
     }
 }
 
@@ -56,4 +75,23 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_caller_did_is_no_warning() {
+        let unknown = StreamError::unauthenticated("sign in again");
+        assert_eq!(fault(&unknown), Fault::OfCaller);
+        assert_eq!(fault(&StreamError::scope_invalid("no")), Fault::OfCaller);
+        for trouble in [
+            StreamError::unavailable("later", None),
+            StreamError::internal("broken"),
+        ] {
+            assert_eq!(fault(&trouble), Fault::OfUpstreamOrHost, "{trouble}");
+        }
+        assert_eq!(fault(&std::io::Error::other("reset")), Fault::OfUpstreamOrHost);
+    }
 }

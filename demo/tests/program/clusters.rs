@@ -179,9 +179,15 @@ async fn only_a_trusted_proxy_names_callers() {
         "--trusted-proxy",
         "192.0.2.0/24",
     ];
-    let demo = Demo::start(&flags).await;
+    let demo = Demo::start_logging(&flags, "debug").await;
     let refused = first_object(&demo, CONFIG_MAPS, &[user("ada")])
         .await
         .unwrap_err();
     assert!(refused.starts_with("UNAUTHENTICATED"), "{refused}");
+    let logged = demo.printed("resolving the caller").await;
+    assert!(
+        logged.contains("DEBUG") && logged.contains("trusted proxy"),
+        "{logged}"
+    );
+    assert!(!demo.output().contains("WARN"), "{}", demo.output());
 }
