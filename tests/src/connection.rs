@@ -17,6 +17,7 @@ pub struct Connection {
     grammar: FrameGrammar,
     consumer: Consumer,
     raw: Vec<u8>,
+    is_in_cycle: bool,
 }
 
 impl Connection {
@@ -28,6 +29,7 @@ impl Connection {
             grammar: FrameGrammar::new(),
             consumer: Consumer::new(),
             raw: Vec::new(),
+            is_in_cycle: false,
         }
     }
 
@@ -50,6 +52,11 @@ impl Connection {
                 .apply(&event)
                 .expect("a conforming consumer takes it"),
         );
+        match type_of(&event).as_str() {
+            "reset" => self.is_in_cycle = true,
+            "RESYNC_REQUIRED" => self.is_in_cycle = false,
+            _ => {}
+        }
         Some(event)
     }
 
@@ -93,6 +100,11 @@ impl Connection {
     /// Whether the stream ends without another event.
     pub async fn is_over(&mut self) -> bool {
         self.next().await.is_none()
+    }
+
+    /// Whether a cycle is under way: none is between `RESYNC_REQUIRED` and the `reset` that follows.
+    pub fn is_in_cycle(&self) -> bool {
+        self.is_in_cycle
     }
 
     /// What a conforming consumer holds now.

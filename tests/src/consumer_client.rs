@@ -103,6 +103,46 @@ impl ConsumerClient {
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn open(address: &Uri, headers: &[(&str, &str)]) -> Result<Self, ConsumerClientError> {
+        let (body, connection) = Self::connect(address, headers).await?;
+        Ok(Self {
+            body,
+            connection,
+            decoder: SseDecoder::new(MAX_EVENT_BYTES),
+            undelivered: VecDeque::new(),
+            consumer: Consumer::new(),
+            grammar: FrameGrammar::new(),
+            received: Vec::new(),
+            raw: Vec::new(),
+        })
+    }
+
+    /// Opens the stream anew, after it ended: the consumer keeps what it holds, until a cycle says otherwise.
+    ///
+    /// # Errors
+    /// [`ConsumerClientError`] if nobody answers, or not with a stream.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn reopen(
+        &mut self,
+        address: &Uri,
+        headers: &[(&str, &str)],
+    ) -> Result<(), ConsumerClientError> {
+        let (body, connection) = Self::connect(address, headers).await?;
+        self.connection.abort();
+        self.body = body;
+        self.connection = connection;
+        self.decoder = SseDecoder::new(MAX_EVENT_BYTES);
+        self.undelivered.clear();
+        self.grammar = FrameGrammar::new();
+        self.consumer.reconnected();
+        Ok(())
+    }
+
+    async fn connect(
+        address: &Uri,
+        headers: &[(&str, &str)],
+    ) -> Result<(Incoming, JoinHandle<()>), ConsumerClientError> {
         let authority = address
             .authority()
             .filter(|authority| address.scheme_str() == Some("http") && authority.port().is_some())
@@ -142,16 +182,7 @@ impl ConsumerClient {
                 protocol,
             });
         }
-        Ok(Self {
-            body: response.into_body(),
-            connection,
-            decoder: SseDecoder::new(MAX_EVENT_BYTES),
-            undelivered: VecDeque::new(),
-            consumer: Consumer::new(),
-            grammar: FrameGrammar::new(),
-            received: Vec::new(),
-            raw: Vec::new(),
-        })
+        Ok((response.into_body(), connection))
     }
 
     /// Waits for the next event and applies it; `None` once the connection has ended.

@@ -34,4 +34,4 @@ pub use objects::{config_map, config_map_with, object, secret};
 pub use recorder::Recorder;
 pub use schedule::Schedule;
 pub use scripted::{OpenRequest, Script, ScriptedSession, ScriptedUpstream};
-pub use server::{ModelServer, Trouble};
+pub use server::{FeedView, ModelServer, Trouble, UpstreamKind};

@@ -35,6 +35,8 @@ pub struct OpenRequest {
     pub scope: Scope,
     /// Where it starts.
     pub start: Start,
+    /// The task of the feed that asks.
+    pub feed: Option<tokio::task::Id>,
     answer: oneshot::Sender<Result<Box<dyn Session>, OpenError>>,
     open_sessions: Arc<AtomicUsize>,
 }
@@ -69,6 +71,7 @@ impl Upstream for ScriptedUpstream {
         let _ = self.opens.send(OpenRequest {
             scope: scope.clone(),
             start,
+            feed: tokio::task::try_id(),
             answer,
             open_sessions: Arc::clone(&self.open_sessions),
         });

@@ -1,4 +1,8 @@
-//! A model of an API server behind a scripted upstream: a history with versions, sessions that read it, and trouble.
+//! A model of an API server behind a scripted upstream: a history with versions, sessions that read it bit by bit, and
+//! trouble. It also knows what each feed must hold, from what it sent.
+
+mod session;
+mod view;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +12,36 @@ use krm_stream_protocol::{
 };
 
 use crate::objects::{config_map_with, object};
-use crate::scripted::{OpenRequest, Script, ScriptedSession};
+use crate::scripted::{OpenRequest, Script};
+use session::{Item, ServedSession};
+pub use view::FeedView;
 
 /// One collection of config maps in namespace `app`, with its history.
 #[derive(Debug)]
 pub struct ModelServer {
     script: Script,
+    kind: UpstreamKind,
     version: u64,
     /// Uid to version and value.
     objects: BTreeMap<String, (u64, String)>,
     history: Vec<(u64, WatchEvent)>,
     /// Versions up to this one are too old to resume from.
     compacted: u64,
-    sessions: Vec<ScriptedSession>,
+    sessions: Vec<ServedSession>,
     /// What happens to the next sessions that are asked for.
     trouble: Vec<Trouble>,
     opens: usize,
+    /// The feed that asked last, and what it must hold.
+    current: Option<(Option<tokio::task::Id>, FeedView)>,
+}
+
+/// How a fresh session brings its snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamKind {
+    /// All objects in the order of their names, as of one version, then the boundary.
+    StreamingList,
+    /// Pages as of one version; when that version expires midway, all over again.
+    ListThenWatch,
 }
 
 /// What goes wrong with a session that is asked for.
@@ -39,15 +57,18 @@ pub enum Trouble {
     CutAtOnce,
     /// A resumed session replays what was sent before.
     Replay,
-    /// A snapshot is read twice, and what is deleted in between is in the first reading only.
+    /// A snapshot is read twice, and an object is in the first reading only.
     RestartedSnapshot,
+    /// It is never answered.
+    Hang,
 }
 
 impl ModelServer {
     /// An empty collection at version 100.
-    pub const fn new(script: Script) -> Self {
+    pub const fn new(script: Script, kind: UpstreamKind) -> Self {
         Self {
             script,
+            kind,
             version: 100,
             objects: BTreeMap::new(),
             history: Vec::new(),
@@ -55,6 +76,7 @@ impl ModelServer {
             sessions: Vec::new(),
             trouble: Vec::new(),
             opens: 0,
+            current: None,
         }
     }
 
@@ -64,6 +86,11 @@ impl ModelServer {
             .iter()
             .map(|(uid, (_, value))| (uid.clone(), value.clone()))
             .collect()
+    }
+
+    /// What the feed that asked last must hold, from what it was sent.
+    pub fn feed(&self) -> Option<&FeedView> {
+        self.current.as_ref().map(|(_, view)| view)
     }
 
     /// How many sessions were asked for.
@@ -81,9 +108,14 @@ impl ModelServer {
         self.trouble.push(trouble);
     }
 
-    /// Forgets all trouble that has not happened yet.
+    /// Forgets all trouble that has not happened yet, and answers what was left hanging.
     pub fn forget_trouble(&mut self) {
         self.trouble.clear();
+        let (hanging, sessions) = self.sessions.drain(..).partition(ServedSession::is_hanging);
+        self.sessions = sessions;
+        for session in hanging {
+            session.end(SessionEnd::Closed);
+        }
     }
 
     /// Creates or changes an object.
@@ -112,26 +144,35 @@ impl ModelServer {
 
     fn publish(&mut self, event: WatchEvent) {
         for session in &mut self.sessions {
-            session.send(event.clone());
+            session.queue(Item::New(event.clone()));
         }
         self.history.push((self.version, event));
     }
 
     /// Sends every session a bookmark.
     pub fn bookmark(&mut self) {
-        let version = self.version.to_string();
         for session in &mut self.sessions {
-            session.bookmark(&version, false);
+            session.queue(Item::Bookmark(self.version));
         }
     }
 
-    /// Forgets the history so far: sessions can only be resumed from now on.
+    /// Forgets the history so far: sessions can only be resumed from now on. A list that is under way begins again.
     pub fn compact(&mut self) {
         self.compacted = self.version;
         self.history.clear();
+        if self.kind == UpstreamKind::ListThenWatch {
+            let listed = self.list();
+            for session in self
+                .sessions
+                .iter_mut()
+                .filter(|session| session.is_in_snapshot())
+            {
+                session.list_again(listed.clone(), self.version);
+            }
+        }
     }
 
-    /// Ends every session.
+    /// Ends every session; what was not sent yet is lost.
     pub fn end_sessions(&mut self, end: &SessionEnd) {
         for session in self.sessions.drain(..) {
             session.end(end.clone());
@@ -140,19 +181,48 @@ impl ModelServer {
 
     /// Sends every session an object without identity; the gateway cannot go on from there.
     pub fn send_partial(&mut self) {
-        for mut session in self.sessions.drain(..) {
-            session.send(WatchEvent::Modified(object(r#"{"metadata":{"name":"partial"}}"#)));
+        for session in self.sessions.drain(..) {
+            session.end_with(WatchEvent::Modified(object(r#"{"metadata":{"name":"partial"}}"#)));
         }
     }
 
-    /// Answers the sessions that were asked for.
-    pub fn serve(&mut self) {
+    /// Answers the sessions that were asked for, and sends up to `items` on each session.
+    pub fn serve(&mut self, items: usize) {
         self.sessions.retain(|session| !session.is_dropped());
         while let Some(request) = self.script.try_next_open() {
             self.opens += 1;
+            self.note_request(&request);
             let trouble = (!self.trouble.is_empty()).then(|| self.trouble.remove(0));
             self.answer(request, trouble);
         }
+        for session in &mut self.sessions {
+            let view = self
+                .current
+                .as_mut()
+                .filter(|(feed, _)| *feed == session.feed())
+                .map(|(_, view)| view);
+            session.send(items, view);
+        }
+    }
+
+    fn note_request(&mut self, request: &OpenRequest) {
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|(feed, _)| *feed != request.feed)
+        {
+            self.current = Some((request.feed, FeedView::default()));
+        }
+        if let (Some((_, view)), Start::Fresh) = (&mut self.current, &request.start) {
+            view.begin_snapshot();
+        }
+    }
+
+    fn list(&self) -> Vec<Object> {
+        self.objects
+            .iter()
+            .map(|(uid, (version, value))| config_map_with(uid, &version.to_string(), value))
+            .collect()
     }
 
     fn answer(&mut self, request: OpenRequest, trouble: Option<Trouble>) {
@@ -164,8 +234,12 @@ impl ModelServer {
             Some(Trouble::Forbidden) => {
                 request.refuse(UpstreamError::forbidden(Some("configmaps is forbidden")));
             }
-            trouble => match request.start.clone() {
-                Start::Fresh => self.list(request, trouble.as_ref()),
+            Some(Trouble::Hang) => self.sessions.push(ServedSession::hanging(request)),
+            Some(
+                Trouble::CutInSnapshot | Trouble::CutAtOnce | Trouble::Replay | Trouble::RestartedSnapshot,
+            )
+            | None => match request.start.clone() {
+                Start::Fresh => self.open_fresh(request, trouble.as_ref()),
                 Start::After(version) => {
                     let version = version.as_str().parse().unwrap_or_default();
                     self.resume(request, version, trouble.as_ref());
@@ -174,28 +248,18 @@ impl ModelServer {
         }
     }
 
-    fn list(&mut self, request: OpenRequest, trouble: Option<&Trouble>) {
-        let mut session = request.accept();
-        let listed: Vec<_> = self
-            .objects
-            .iter()
-            .map(|(uid, (version, value))| config_map_with(uid, &version.to_string(), value))
-            .collect();
+    fn open_fresh(&mut self, request: OpenRequest, trouble: Option<&Trouble>) {
+        let listed = self.list();
+        let mut session = ServedSession::fresh(request, listed.clone(), self.version);
         match trouble {
-            Some(Trouble::CutInSnapshot) => {
-                send_all(&mut session, &listed[..listed.len().min(1)]);
-                return session.end(SessionEnd::Closed);
-            }
             Some(Trouble::CutAtOnce) => return session.end(SessionEnd::Closed),
+            Some(Trouble::CutInSnapshot) => session.cut_after(1),
             Some(Trouble::RestartedSnapshot) => {
-                send_all(&mut session, &listed);
-                session.added(config_map_with("ghost", &self.version.to_string(), "ghost"));
-                session.send(WatchEvent::SnapshotRestarted);
+                let ghost = config_map_with("ghost", &self.version.to_string(), "ghost");
+                session.read_twice(ghost, listed, self.version);
             }
-            Some(Trouble::Replay | Trouble::Unavailable(_) | Trouble::Forbidden) | None => {}
+            Some(Trouble::Replay | Trouble::Unavailable(_) | Trouble::Forbidden | Trouble::Hang) | None => {}
         }
-        send_all(&mut session, &listed);
-        session.boundary(&self.version.to_string());
         self.sessions.push(session);
     }
 
@@ -203,20 +267,18 @@ impl ModelServer {
         if version < self.compacted {
             return request.refuse(OpenError::Expired);
         }
-        let mut session = request.accept();
+        let mut session = ServedSession::resumed(request);
         if trouble == Some(&Trouble::CutAtOnce) {
             return session.end(SessionEnd::Closed);
         }
         let replays = trouble == Some(&Trouble::Replay);
-        for (_, event) in self.history.iter().filter(|(at, _)| replays || *at > version) {
-            session.send(event.clone());
+        for (at, event) in &self.history {
+            if *at > version {
+                session.queue(Item::New(event.clone()));
+            } else if replays {
+                session.queue(Item::Old(event.clone()));
+            }
         }
         self.sessions.push(session);
-    }
-}
-
-fn send_all(session: &mut ScriptedSession, objects: &[Object]) {
-    for object in objects {
-        session.added(object.clone());
     }
 }
