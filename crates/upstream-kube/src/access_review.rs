@@ -2,37 +2,65 @@
 //!
 //! [`SubjectAccessReview`]: https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
 
+mod checks;
+mod decisions;
+mod question;
 mod review;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use krm_stream_protocol::{
-    Authorizer, BoxFuture, Diagnostic, Diagnostics, Principal, Scope, StreamError, Subject, Target,
+    Authorizer, BoxFuture, Diagnosing, Diagnostics, Principal, Scope, StreamError, Subject, Target,
     UpstreamError, UpstreamErrorKind,
 };
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::status::Class;
 use crate::transport::{AskError, Body};
 use crate::upstream::KubeUpstream;
+use checks::{Answer, Checks};
+use decisions::{Decided, Decisions};
+use question::Question;
 use review::{Decision, Review};
 
 /// Allows what the API server's own authorizer allows: a caller must have `list` and `watch` on the scope.
 ///
 /// The API server is asked as the identity of the configuration, which needs the right to create
-/// `subjectaccessreviews` (the cluster role `system:auth-delegator` has it). Nothing is cached: each check is asked.
+/// `subjectaccessreviews` (the cluster role `system:auth-delegator` has it). Asking for both verbs is one *check*.
+///
+/// - **Equal checks in flight are asked once**: those of the same complete subject, request and target. Each caller may
+///   leave; the last one to leave cancels the check.
+/// - **At most 32 checks are in flight per target**, in the order in which they were wanted.
+/// - **Nothing is kept** once it is answered, unless the host asks for a
+///   [decision cache](Self::with_decision_cache).
+///
+/// A clone shares the checks in flight and the decisions.
 #[derive(Clone)]
 pub struct SubjectAccessReviewAuthorizer {
-    targets: BTreeMap<Target, KubeUpstream>,
-    diagnostics: Option<Arc<dyn Diagnostics>>,
+    targets: BTreeMap<Target, Reviewer>,
+    diagnosing: Diagnosing,
+    checks: Checks,
+}
+
+/// The API server that answers for a target.
+#[derive(Clone)]
+struct Reviewer {
+    upstream: KubeUpstream,
+    /// First come, first served.
+    permits: Arc<Semaphore>,
 }
 
 /// Both are needed to read a snapshot and to follow it.
 const VERBS: [&str; 2] = ["list", "watch"];
+/// How many checks an API server is asked at once: a restart of it must not become a storm of reviews.
+const CHECKS_IN_FLIGHT: usize = 32;
 const PATH: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 /// The largest answer to a review, in bytes.
 const ANSWER_BYTES: usize = 256 * 1024;
@@ -69,60 +97,108 @@ impl SubjectAccessReviewAuthorizer {
     /// Asks `upstream` about the scopes of `target`, and refuses those of any other.
     pub fn new(target: Target, upstream: KubeUpstream) -> Self {
         Self {
-            targets: BTreeMap::from([(target, upstream)]),
-            diagnostics: None,
+            targets: BTreeMap::from([(target, Reviewer::new(upstream))]),
+            diagnosing: Diagnosing::default(),
+            checks: Checks::new(Decisions::none()),
         }
     }
 
     /// Asks `upstream` about the scopes of one more target. One cluster's rules never decide about another's objects.
     #[must_use]
     pub fn with_target(mut self, target: Target, upstream: KubeUpstream) -> Self {
-        self.targets.insert(target, upstream);
+        self.targets.insert(target, Reviewer::new(upstream));
         self
     }
 
     /// Reports why a review was denied or failed: the reasons name roles and bindings, so a browser never sees them.
+    /// What is asked once is reported once, however many callers waited for it.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: Arc<dyn Diagnostics>) -> Self {
-        self.diagnostics = Some(diagnostics);
+        self.diagnosing = Diagnosing::with(diagnostics);
         self
     }
 
-    async fn check(&self, subject: &Subject, scope: &Scope) -> Result<(), StreamError> {
-        let Some(upstream) = self.targets.get(scope.target()) else {
-            return Err(self.refuse(scope, &ReviewError::UnknownTarget));
-        };
-        for verb in VERBS {
-            match review(upstream, subject, verb, scope).await {
-                Ok(Decision::Allowed) => {}
-                Ok(Decision::Denied { reason }) => {
-                    return Err(self.refuse(scope, &ReviewError::Denied { verb, reason }));
-                }
-                Ok(Decision::Incomplete { reason }) => {
-                    return Err(self.refuse(scope, &ReviewError::Incomplete { verb, reason }));
-                }
-                Err(error) => return Err(self.refuse(scope, &error)),
-            }
-        }
-        Ok(())
+    /// Keeps what was decided for `lifetime`, counted from when it was asked, and at most `most` decisions, the oldest
+    /// given up first. Off unless called; a lifetime of zero turns it off again.
+    ///
+    /// Only "allowed" and "denied" are kept, under the complete subject (user, uid, groups, extra), the request and the
+    /// target; never that a question could not be answered. **A right that is taken away, or given, takes effect that
+    /// much later**: with the cache, access is withdrawn within `reauthorization_interval`, this lifetime and
+    /// `reauthorization_timeout` together.
+    #[must_use]
+    pub fn with_decision_cache(mut self, lifetime: Duration, most: NonZeroUsize) -> Self {
+        self.checks = Checks::new(Decisions::kept(lifetime, most));
+        self
     }
 
-    fn refuse(&self, scope: &Scope, cause: &ReviewError) -> StreamError {
-        if let Some(diagnostics) = &self.diagnostics {
-            diagnostics.report(&Diagnostic {
-                operation: OPERATION,
-                scope: Some(scope),
-                cause,
-            });
-        }
-        cause.to_stream_error()
+    /// As [`authorize`](Authorizer::authorize), for a reason to ask that arose at `trigger`: it neither joins a check
+    /// that was sent before, nor uses a decision that was asked for before, and it makes the cache forget such a one.
+    ///
+    /// # Errors
+    /// As [`authorize`](Authorizer::authorize).
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time; a check that others wait for goes on.
+    pub async fn authorize_since(
+        &self,
+        trigger: Instant,
+        principal: &Principal,
+        scope: &Scope,
+    ) -> Result<(), StreamError> {
+        self.check(Some(trigger), principal.subject(), scope).await
     }
+
+    async fn check(
+        &self,
+        trigger: Option<Instant>,
+        subject: &Subject,
+        scope: &Scope,
+    ) -> Result<(), StreamError> {
+        let Some(reviewer) = self.targets.get(scope.target()) else {
+            return Err(refuse(&self.diagnosing, scope, &ReviewError::UnknownTarget));
+        };
+        let question = Arc::new(Question::new(subject, scope));
+        let answer = self.checks.answer(&question, trigger, |place| {
+            let (reviewer, diagnosing) = (reviewer.clone(), self.diagnosing.clone());
+            let (question, scope) = (Arc::clone(&question), scope.clone());
+            Box::pin(async move {
+                // It is never closed.
+                let _permit = reviewer.permits.acquire().await;
+                place.mark_sent();
+                let answer = ask_all(&reviewer.upstream, question.subject(), &scope).await;
+                if let Some(decided) = Decided::by(&answer) {
+                    place.keep(decided);
+                }
+                answer.map_err(|cause| refuse(&diagnosing, &scope, &cause))
+            })
+        });
+        match answer {
+            Answer::Decided(Decided::Allowed) => Ok(()),
+            Answer::Decided(Decided::Denied) => Err(StreamError::forbidden(DENIED)),
+            Answer::InFlight(check) => check.await,
+        }
+    }
+}
+
+impl Reviewer {
+    fn new(upstream: KubeUpstream) -> Self {
+        Self {
+            upstream,
+            permits: Arc::new(Semaphore::new(CHECKS_IN_FLIGHT)),
+        }
+    }
+}
+
+fn refuse(diagnosing: &Diagnosing, scope: &Scope, cause: &ReviewError) -> StreamError {
+    diagnosing.report(OPERATION, Some(scope), cause);
+    cause.to_stream_error()
 }
 
 impl fmt::Debug for SubjectAccessReviewAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SubjectAccessReviewAuthorizer")
-            .field("targets", &self.targets)
+            .field("targets", &self.targets.keys())
+            .field("checks", &self.checks)
             .finish_non_exhaustive()
     }
 }
@@ -133,8 +209,38 @@ impl Authorizer for SubjectAccessReviewAuthorizer {
         principal: &'a Principal,
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
-        Box::pin(self.check(principal.subject(), scope))
+        Box::pin(self.check(None, principal.subject(), scope))
     }
+}
+
+impl Decided {
+    /// What this answer decides. A failure decides nothing, so that the next to ask may have more luck.
+    const fn by(answer: &Result<(), ReviewError>) -> Option<Self> {
+        match answer {
+            Ok(()) => Some(Self::Allowed),
+            Err(ReviewError::Denied { .. }) => Some(Self::Denied),
+            Err(
+                ReviewError::Incomplete { .. }
+                | ReviewError::Unwritable(_)
+                | ReviewError::BrokeOff
+                | ReviewError::UnknownTarget
+                | ReviewError::Upstream(_)
+                | ReviewError::Gone,
+            ) => None,
+        }
+    }
+}
+
+/// One check: whether `subject` has every verb.
+async fn ask_all(upstream: &KubeUpstream, subject: &Subject, scope: &Scope) -> Result<(), ReviewError> {
+    for verb in VERBS {
+        match review(upstream, subject, verb, scope).await? {
+            Decision::Allowed => {}
+            Decision::Denied { reason } => return Err(ReviewError::Denied { verb, reason }),
+            Decision::Incomplete { reason } => return Err(ReviewError::Incomplete { verb, reason }),
+        }
+    }
+    Ok(())
 }
 
 async fn review(

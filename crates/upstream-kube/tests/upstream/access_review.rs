@@ -10,8 +10,9 @@ use krm_stream_upstream_kube::SubjectAccessReviewAuthorizer;
 use crate::support::scripted::{Answer, Received, Record, Step, upstream};
 use crate::support::{SECOND, config_maps, status};
 
+/// Remembers what was reported.
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+pub(crate) struct Kept(pub(crate) Mutex<Vec<String>>);
 
 impl Diagnostics for Kept {
     fn report(&self, diagnostic: &Diagnostic<'_>) {
@@ -32,7 +33,7 @@ fn principal() -> Principal {
     )
 }
 
-fn verb(request: &Received) -> String {
+pub(crate) fn verb(request: &Received) -> String {
     let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
     body["spec"]["resourceAttributes"]["verb"]
         .as_str()
@@ -53,7 +54,7 @@ async fn check(
     (decision, record, reports)
 }
 
-fn decided(text: &str) -> Answer {
+pub(crate) fn decided(text: &str) -> Answer {
     Answer::new(
         201,
         format!(r#"{{"kind":"SubjectAccessReview","status":{text}}}"#),

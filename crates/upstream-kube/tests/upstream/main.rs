@@ -7,6 +7,7 @@
 )]
 
 mod access_review;
+mod checks;
 mod errors;
 mod identity;
 mod lines;

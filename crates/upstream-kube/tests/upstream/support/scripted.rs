@@ -68,6 +68,7 @@ pub(crate) struct Answer {
     code: u16,
     headers: Vec<(&'static str, String)>,
     hangs_before_headers: bool,
+    delay: Duration,
     steps: VecDeque<Step>,
 }
 
@@ -88,6 +89,7 @@ impl Answer {
             code,
             headers: Vec::new(),
             hangs_before_headers: false,
+            delay: Duration::ZERO,
             steps: VecDeque::from([Step::Data(body.into())]),
         }
     }
@@ -101,6 +103,12 @@ impl Answer {
             hangs_before_headers: true,
             ..Self::ok("")
         }
+    }
+
+    /// The headers come that much later.
+    pub(crate) fn delayed(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -181,6 +189,7 @@ pub(crate) fn builder(
             if answer.hangs_before_headers {
                 std::future::pending::<()>().await;
             }
+            tokio::time::sleep(answer.delay).await;
             let mut response = Response::builder().status(answer.code);
             for (name, value) in &answer.headers {
                 response = response.header(*name, value);

@@ -1,0 +1,153 @@
+//! Checks in flight: equal ones are asked once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Shared, WeakShared};
+use krm_stream_protocol::{BoxFuture, StreamError};
+use tokio::time::Instant;
+
+use super::decisions::{Decided, Decisions};
+use super::question::Question;
+
+type Outcome = Result<(), StreamError>;
+/// Polled by whoever waits for it, so it goes on as long as one does and ends with the last.
+pub(super) type Check = Shared<BoxFuture<'static, Outcome>>;
+
+/// The checks in flight and what was decided. A clone is the same.
+#[derive(Clone)]
+pub(super) struct Checks(Arc<Mutex<State>>);
+
+struct State {
+    in_flight: HashMap<Arc<Question>, InFlight>,
+    decisions: Decisions,
+}
+
+struct InFlight {
+    /// Only those who wait keep a check alive.
+    check: WeakShared<BoxFuture<'static, Outcome>>,
+    sent: Sent,
+}
+
+/// When a check was sent; nothing while it waits for its turn. It tells one check from another, too.
+#[derive(Clone, Debug, Default)]
+struct Sent(Arc<OnceLock<Instant>>);
+
+/// How a question is answered.
+pub(super) enum Answer {
+    /// It was decided not long ago.
+    Decided(Decided),
+    /// By this check.
+    InFlight(Check),
+}
+
+impl Checks {
+    pub(super) fn new(decisions: Decisions) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            in_flight: HashMap::new(),
+            decisions,
+        })))
+    }
+
+    /// Answers from what was decided, by an equal check in flight, or by a new one that `begin` makes. Neither of the
+    /// former may have been sent before `trigger`.
+    pub(super) fn answer(
+        &self,
+        question: &Arc<Question>,
+        trigger: Option<Instant>,
+        begin: impl FnOnce(Place) -> BoxFuture<'static, Outcome>,
+    ) -> Answer {
+        let mut state = self.state();
+        if let Some(decided) = state.decisions.find(question, trigger, Instant::now()) {
+            return Answer::Decided(decided);
+        }
+        if let Some(check) = state.in_flight.get(question).and_then(|it| it.join(trigger)) {
+            return Answer::InFlight(check);
+        }
+        let place = Place {
+            checks: self.clone(),
+            question: Arc::clone(question),
+            sent: Sent::default(),
+        };
+        let sent = place.sent.clone();
+        let check = begin(place).shared();
+        if let Some(check) = check.downgrade() {
+            state
+                .in_flight
+                .insert(Arc::clone(question), InFlight { check, sent });
+        }
+        Answer::InFlight(check)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Checks")
+            .field("in_flight", &state.in_flight.len())
+            .field("decisions", &state.decisions.len())
+            .finish()
+    }
+}
+
+impl InFlight {
+    /// This check, unless it was sent before `trigger`.
+    fn join(&self, trigger: Option<Instant>) -> Option<Check> {
+        let is_too_old = trigger.is_some_and(|trigger| self.sent.before(trigger));
+        if is_too_old { None } else { self.check.upgrade() }
+    }
+}
+
+impl Sent {
+    fn before(&self, trigger: Instant) -> bool {
+        self.0.get().is_some_and(|sent| *sent < trigger)
+    }
+}
+
+/// The place of a check among those in flight. It is given up when the check ends, however it ends.
+pub(super) struct Place {
+    checks: Checks,
+    question: Arc<Question>,
+    sent: Sent,
+}
+
+impl Place {
+    /// From now on only those may join whose reason to ask is older.
+    pub(super) fn mark_sent(&self) {
+        self.sent.0.get_or_init(Instant::now);
+    }
+
+    /// Gives the place up for a decision. One that a later check has replaced leaves the decision to that.
+    pub(super) fn keep(&self, decided: Decided) {
+        let mut state = self.checks.state();
+        if let Some(asked) = self.sent.0.get()
+            && self.give_up(&mut state)
+        {
+            state
+                .decisions
+                .keep(Arc::clone(&self.question), *asked, decided, Instant::now());
+        }
+    }
+
+    /// Whether it had not been given up or lost before.
+    fn give_up(&self, state: &mut State) -> bool {
+        let is_ours = state
+            .in_flight
+            .get(&self.question)
+            .is_some_and(|in_flight| Arc::ptr_eq(&in_flight.sent.0, &self.sent.0));
+        is_ours && state.in_flight.remove(&self.question).is_some()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.checks.state();
+        self.give_up(&mut state);
+    }
+}
