@@ -51,7 +51,7 @@ struct Snapshot {
 pub enum Step {
     /// There is something in the outbox.
     Wrote,
-    /// The cycle is over; the reader left its feed. The next one is due.
+    /// The cycle is over, and the next one is due. The reader keeps its place at a feed that goes on, until then.
     NextCycle(NextCycle),
     /// The stream ends with this error, which is not written yet.
     End(StreamError),
@@ -174,10 +174,15 @@ impl Reader {
             }
             Progress::BetweenCycles => {
                 let is_isolated = self.subscription.as_ref().is_some_and(Subscription::is_isolated);
-                self.leave();
+                let needs_new_feed = is_isolated && resync == Some(ResyncReason::Overflow);
+                if needs_new_feed {
+                    self.leave();
+                }
+                // Otherwise it keeps its place until the next cycle begins: were the last stream to leave, the feed would
+                // end between the two, and with it the new session and the spacing of sessions.
                 Poll::Ready(Step::NextCycle(NextCycle {
                     is_told: true,
-                    needs_new_feed: is_isolated && resync == Some(ResyncReason::Overflow),
+                    needs_new_feed,
                     refusal: None,
                 }))
             }

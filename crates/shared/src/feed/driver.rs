@@ -41,16 +41,41 @@ pub(crate) trait Owner: Send + Sync {
 }
 
 /// Drives a feed from its opening to its end.
-pub(crate) async fn drive(driver: Driver, owner: Arc<dyn Owner>) {
-    let abandoned = abandoned(&driver, &*owner);
-    tokio::select! {
-        biased;
-        () = abandoned => {
-            driver.finish(Over::EachByItself(None));
+pub(crate) fn drive(driver: Driver, owner: Arc<dyn Owner>) -> impl Future<Output = ()> + Send + 'static {
+    // Here already, since a future may be dropped before it is ever polled.
+    let task = Task { driver, owner };
+    async move {
+        let (driver, owner) = (&task.driver, &*task.owner);
+        let abandoned = abandoned(driver, owner);
+        tokio::select! {
+            biased;
+            () = abandoned => {
+                driver.finish(Over::EachByItself(None));
+            }
+            end = driver.run(owner) => {
+                driver.conclude(end, owner);
+            }
         }
-        end = driver.run(&*owner) => {
-            driver.conclude(end, &*owner);
+    }
+}
+
+/// A feed's task. One that goes away without having ended its feed (an upstream panicked, the runtime is gone) must leave
+/// nobody waiting for it, now or later.
+struct Task {
+    driver: Driver,
+    owner: Arc<dyn Owner>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let feed = &self.driver.feed;
+        if feed.read().over.is_some() {
+            return;
         }
+        let error = StreamError::unavailable("the gateway has lost the watch of this scope", None);
+        let error = self.owner.put_aside(feed, error);
+        feed.opening().refuse_all(&error);
+        self.driver.finish(Over::Told(error));
     }
 }
 

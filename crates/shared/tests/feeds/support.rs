@@ -1,0 +1,188 @@
+//! An upstream that a test answers, and a stream that reads feeds as a gateway's does.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use krm_stream_projection::{DigestKey, Projection};
+use krm_stream_protocol::{
+    BoxFuture, Client, Diagnosing, Moment, Object, Observing, OpenError, Partition, Principal,
+    ResourceVersion, Scope, Session, SessionEnd, SessionItem, Start, StreamError, Subject, Upstream,
+    WatchEvent,
+};
+use krm_stream_shared::{FeedSettings, Feeds, Join, NextCycle, Outbox, Reader, Step};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+type Answer = Result<Box<dyn Session>, OpenError>;
+
+/// Longer than anything here may take.
+const LONG: Duration = Duration::from_mins(10);
+
+/// Asks the test for each session.
+#[derive(Debug)]
+pub(crate) struct ScriptedUpstream(mpsc::UnboundedSender<oneshot::Sender<Answer>>);
+
+/// The test's side.
+pub(crate) struct Script(mpsc::UnboundedReceiver<oneshot::Sender<Answer>>);
+
+/// An open session.
+pub(crate) struct ScriptedSession(mpsc::UnboundedSender<SessionItem>);
+
+struct Running(mpsc::UnboundedReceiver<SessionItem>);
+
+impl ScriptedUpstream {
+    pub(crate) fn new() -> (Arc<Self>, Script) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self(sender)), Script(receiver))
+    }
+}
+
+impl Upstream for ScriptedUpstream {
+    fn open<'a>(&'a self, _: &'a Scope, _: Start) -> BoxFuture<'a, Answer> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(answer).unwrap();
+        Box::pin(async move { answered.await.unwrap() })
+    }
+}
+
+impl Script {
+    pub(crate) async fn next_open(&mut self) -> oneshot::Sender<Answer> {
+        timeout(LONG, self.0.recv()).await.unwrap().unwrap()
+    }
+
+    /// Opens the next session that is asked for, with a snapshot of one object.
+    pub(crate) async fn open_with(&mut self, object: Object) -> ScriptedSession {
+        let answer = self.next_open().await;
+        let (items, session) = mpsc::unbounded_channel();
+        // A feed that was left does not want it any more.
+        let _ = answer.send(Ok(Box::new(Running(session))));
+        let session = ScriptedSession(items);
+        session.send(WatchEvent::Added(object));
+        session.send(WatchEvent::Bookmark {
+            resource_version: Some(ResourceVersion::from("1")),
+            initial_events_end: true,
+        });
+        session
+    }
+}
+
+impl ScriptedSession {
+    pub(crate) fn send(&self, event: WatchEvent) {
+        let _ = self.0.send(SessionItem::Event(event));
+    }
+
+    pub(crate) fn end(self, end: SessionEnd) {
+        let _ = self.0.send(SessionItem::End(end));
+    }
+}
+
+impl Session for Running {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SessionItem> {
+        self.0
+            .poll_recv(cx)
+            .map(|item| item.unwrap_or(SessionItem::End(SessionEnd::Closed)))
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(400))
+    }
+}
+
+pub(crate) fn object(uid: &str) -> Object {
+    let text = format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{uid}","namespace":"app","uid":"{uid}","resourceVersion":"1"}}}}"#
+    );
+    Object::parse(Bytes::from(text)).unwrap()
+}
+
+pub(crate) fn feeds(linger: Duration) -> Feeds {
+    let settings = FeedSettings {
+        linger,
+        ..FeedSettings::default()
+    };
+    Feeds::new(
+        settings,
+        DigestKey::new([7; 32]),
+        Observing::default(),
+        Diagnosing::default(),
+    )
+}
+
+/// A stream of the caller `ada` on the config maps of one namespace.
+pub(crate) struct Stream {
+    feeds: Feeds,
+    upstream: Arc<dyn Upstream>,
+    partition: Partition,
+    number: u64,
+    reader: Reader,
+    outbox: Outbox,
+}
+
+impl Stream {
+    pub(crate) fn new(feeds: &Feeds, upstream: Arc<dyn Upstream>, partition: Partition) -> Self {
+        Self {
+            feeds: feeds.clone(),
+            upstream,
+            partition,
+            number: feeds.next_stream(),
+            reader: Reader::new(Observing::default()),
+            outbox: Outbox::new(64 * 1024),
+        }
+    }
+
+    /// Joins and begins a cycle.
+    pub(crate) async fn begin(&mut self) -> Result<(), StreamError> {
+        let principal = Principal::new(Subject::new("ada").unwrap());
+        let scope = Scope::builder("v1", "configmaps")
+            .namespace("app")
+            .build()
+            .unwrap();
+        let join = Join {
+            principal: &principal,
+            scope: &scope,
+            projection: &Projection::full(),
+            client: Client {
+                upstream: Arc::clone(&self.upstream),
+                partition: self.partition.clone(),
+            },
+            stream: self.number,
+        };
+        let subscription = timeout(LONG, self.feeds.join(join))
+            .await
+            .expect("a join that never ends")?;
+        self.reader
+            .begin_cycle(subscription, None, Moment::ORIGIN, &mut self.outbox);
+        Ok(())
+    }
+
+    /// Reads until the cycle is over, or the stream.
+    pub(crate) async fn read(&mut self) -> Result<NextCycle, StreamError> {
+        loop {
+            while self.outbox.take().is_some() {}
+            let step = std::future::poll_fn(|cx| self.reader.poll(cx, Moment::ORIGIN, &mut self.outbox));
+            match timeout(LONG, step).await.expect("a stream that hangs") {
+                Step::Wrote => {}
+                Step::NextCycle(next) => return Ok(next),
+                Step::End(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads and begins cycles for ever, with a pause before each as for a check of access.
+    pub(crate) async fn follow(mut self, pause: Duration) -> StreamError {
+        loop {
+            let next = match self.begin().await {
+                Ok(()) => self.read().await,
+                Err(error) => return error,
+            };
+            match next {
+                Ok(next) if next.needs_new_feed => self.number = self.feeds.next_stream(),
+                Ok(_) => {}
+                Err(error) => return error,
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
