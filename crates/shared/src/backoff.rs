@@ -2,6 +2,8 @@
 //!
 //! # Policy
 //! - A failure puts its key aside for 1 s, doubling to 30 s; a longer hint of the API server is honoured up to 30 s.
+//! - What was tried before a key was put aside and fails after it (another projection of the scope, another isolated stream
+//!   of the caller) is the same failure: it may lengthen the wait by its hint, and doubles nothing.
 //! - Until then streams of that key are refused with the time that is left; nobody asks the API server.
 //! - It is kept apart from the feed, which is gone by then, and bounded in number: past the bound the entry that runs
 //!   out first is forgotten, so that a flood of bad scopes costs no memory.
@@ -48,14 +50,19 @@ impl<K: Eq + Hash + Clone> Backoff<K> {
     /// `key` failed: puts it aside and returns for how long.
     pub(crate) fn failed(&mut self, key: &K, now: Moment, hint: Option<Duration>) -> Duration {
         self.forget_old(now);
-        let delay = match self.entries.get(key) {
-            Some(entry) => (entry.delay * 2).min(LONGEST_DELAY),
-            None => FIRST_DELAY,
+        let hint = hint.unwrap_or_default().min(LONGEST_DELAY);
+        let (delay, wait) = match self.entries.get(key) {
+            Some(entry) if now < entry.until => (entry.delay, entry.until.since(now)),
+            Some(entry) => {
+                let delay = (entry.delay * 2).min(LONGEST_DELAY);
+                (delay, delay)
+            }
+            None => (FIRST_DELAY, FIRST_DELAY),
         };
         if !self.entries.contains_key(key) && self.entries.len() >= self.capacity {
             self.forget_soonest();
         }
-        let wait = delay.max(hint.unwrap_or_default().min(LONGEST_DELAY));
+        let wait = wait.max(hint);
         self.entries.insert(
             key.clone(),
             Entry {
@@ -96,21 +103,35 @@ mod tests {
     #[test]
     fn failures_in_a_row_double_up_to_thirty_seconds() {
         let mut backoff = Backoff::new(8);
-        let waits: Vec<_> = (0..7)
-            .map(|_| backoff.failed(&"k", START, None).as_secs())
-            .collect();
-        assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
-        assert_eq!(backoff.remaining(&"k", START + secs(29)), Some(secs(1)));
-        assert_eq!(backoff.remaining(&"k", START + secs(30)), None);
-        assert_eq!(backoff.remaining(&"other", START), None);
+        let mut now = START;
+        for expected in [1, 2, 4, 8, 16, 30, 30] {
+            assert_eq!(backoff.failed(&"k", now, None), secs(expected));
+            now = now + secs(expected);
+            assert_eq!(backoff.remaining(&"k", now), None);
+        }
+        assert_eq!(backoff.failed(&"k", now, None), secs(30));
+        assert_eq!(backoff.remaining(&"k", now + secs(29)), Some(secs(1)));
+        assert_eq!(backoff.remaining(&"other", now), None);
+    }
+
+    #[test]
+    fn attempts_that_fail_together_are_one_failure() {
+        let mut backoff = Backoff::new(8);
+        let later = START + Duration::from_millis(100);
+        assert_eq!(backoff.failed(&"k", START, None), secs(1));
+        for _ in 0..6 {
+            assert_eq!(backoff.failed(&"k", later, None), Duration::from_millis(900));
+        }
+        assert_eq!(backoff.failed(&"k", later, Some(secs(7))), secs(7), "a longer hint");
+        assert_eq!(backoff.failed(&"k", later + secs(7), None), secs(2), "the next attempt");
     }
 
     #[test]
     fn a_longer_hint_is_honoured_up_to_its_cap() {
         let mut backoff = Backoff::new(8);
         assert_eq!(backoff.failed(&1, START, Some(secs(7))), secs(7));
-        assert_eq!(backoff.failed(&1, START, Some(secs(999_999))), secs(30));
-        assert_eq!(backoff.failed(&2, START, Some(Duration::ZERO)), secs(1));
+        assert_eq!(backoff.failed(&2, START, Some(secs(999_999))), secs(30));
+        assert_eq!(backoff.failed(&3, START, Some(Duration::ZERO)), secs(1));
     }
 
     #[test]
