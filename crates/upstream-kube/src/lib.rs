@@ -52,6 +52,7 @@ mod status;
 mod streaming_list;
 mod transport;
 mod upstream;
+mod watch_body;
 
 pub use kube;
 
@@ -59,6 +60,7 @@ pub use access_review::SubjectAccessReviewAuthorizer;
 pub use builder::{BuildError, KubeUpstreamBuilder};
 pub use impersonation::ImpersonationError;
 pub use upstream::KubeUpstream;
+pub use watch_body::decode_watch;
 
 /// The examples of the README and of the documentation compile.
 #[cfg(doctest)]
