@@ -227,7 +227,7 @@ impl Continuity {
         }
         // After a list the cursor starts at the list's own version, whatever the items' are:
         // https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
-        self.cursor = version.cloned();
+        self.cursor = version.filter(|version| names_a_state(version)).cloned();
         self.retries = 0;
         self.last_attempt = false;
         self.state = State::Live(Live {
@@ -293,6 +293,9 @@ impl Continuity {
 
     /// Moves the cursor up. Where two versions do not compare the later one to arrive is taken.
     fn advance(&mut self, version: &ResourceVersion) {
+        if !names_a_state(version) {
+            return;
+        }
         let keeps = self.cursor.as_ref().is_some_and(|cursor| {
             cursor
                 .compare(version)
@@ -412,6 +415,14 @@ impl Continuity {
         self.state = State::Ended;
         Next::End(end)
     }
+}
+
+/// Whether a watch after this version tells all that follows. The empty version and `0` mean whatever the API server
+/// [has at hand][watch]: what was deleted until then would never be told.
+///
+/// [watch]: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
+fn names_a_state(version: &ResourceVersion) -> bool {
+    !matches!(version.as_str(), "" | "0")
 }
 
 #[cfg(test)]

@@ -504,3 +504,24 @@ fn an_unknown_line_and_calls_out_of_order_do_nothing() {
     ));
     assert!(feed.machine.next_open().is_none());
 }
+
+#[test]
+fn no_session_resumes_after_a_version_that_means_whatever_the_api_server_has() {
+    let mut feed = Feed::new(Ordering::Lenient);
+    feed.open();
+    feed.boundary("100");
+    feed.pass(ms(10_000));
+    for version in ["", "0"] {
+        assert!(matches!(feed.upsert("a", version), Verdict::Deliver));
+        feed.machine.event(feed.now, &bookmark(version, false));
+    }
+    assert_eq!(feed.machine.cursor(), Some(&"100".into()), "not moved");
+    for version in ["", "0"] {
+        let mut feed = Feed::new(Ordering::Lenient);
+        feed.open();
+        feed.boundary(version);
+        feed.pass(ms(10_000));
+        assert!(matches!(feed.ended(SessionEnd::Closed), Next::Open));
+        assert_eq!(feed.request().1, Start::Fresh, "after {version:?}");
+    }
+}
