@@ -8,14 +8,32 @@
     reason = "a test that cannot go on says why and fails"
 )]
 
+#[path = "cluster/access.rs"]
+mod access;
 #[path = "cluster/api_server.rs"]
 mod api_server;
+#[path = "cluster/continuity.rs"]
+mod continuity;
+#[path = "cluster/control_plane.rs"]
+mod control_plane;
+#[path = "cluster/credentials.rs"]
+mod credentials;
+#[path = "cluster/definitions.rs"]
+mod definitions;
 #[path = "cluster/expectation.rs"]
 mod expectation;
+#[path = "cluster/faults.rs"]
+mod faults;
 #[path = "cluster/gateway.rs"]
 mod gateway;
+#[path = "cluster/identity.rs"]
+mod identity;
 #[path = "cluster/lifecycle.rs"]
 mod lifecycle;
+#[path = "cluster/link.rs"]
+mod link;
+#[path = "cluster/metrics.rs"]
+mod metrics;
 #[path = "cluster/objects.rs"]
 mod objects;
 #[path = "cluster/projections.rs"]
@@ -32,6 +50,8 @@ mod selectors;
 mod sessions;
 #[path = "cluster/sizes.rs"]
 mod sizes;
+#[path = "cluster/tab.rs"]
+mod tab;
 #[path = "cluster/viewer.rs"]
 mod viewer;
 #[path = "cluster/wait.rs"]
@@ -143,6 +163,70 @@ async fn routine_ends_of_watches_reset_nobody_and_lose_nothing() {
 
 #[tokio::test]
 #[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_role_taken_away_from_a_caller_under_an_open_watch_ends_the_stream_in_kubernetes_words() {
+    access::a_role_taken_away_from_a_caller_ends_the_stream(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_role_taken_away_from_the_service_identity_ends_the_stream_in_words_that_do_not_name_it() {
+    access::a_role_taken_away_from_the_service_identity_is_not_told_as_the_callers(
+        &ApiServer::of_this_run().await,
+    )
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn impersonated_callers_with_different_rights_see_only_what_is_theirs() {
+    access::callers_with_different_rights_see_only_what_is_theirs(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_definition_deleted_under_an_open_scope_ends_the_stream() {
+    definitions::a_definition_deleted_under_an_open_scope_ends_the_stream(&ApiServer::of_this_run().await)
+        .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
 async fn a_cluster_that_refuses_streaming_lists_shows_the_same() {
     refusing::everything_is_the_same_by_list_and_watch().await;
+}
+
+/// What is not repeated on a cluster that refuses streaming lists.
+mod with_streaming_lists {
+    use super::{ApiServer, continuity, credentials, faults};
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn twenty_routine_ends_of_watches_lose_nothing_and_double_nothing_with_and_without_writes() {
+        continuity::many_routine_ends_lose_nothing_and_double_nothing(&ApiServer::of_this_run().await).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn a_rotated_token_is_unseen_and_a_revoked_one_is_told() {
+        credentials::a_rotated_token_is_unseen_and_a_revoked_one_is_told(&ApiServer::of_this_run().await)
+            .await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn a_cut_with_a_compaction_and_a_restart_is_one_new_cycle_and_less_is_less() {
+        faults::lost_continuity_is_one_new_cycle_and_nothing_else_is().await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn an_api_server_that_is_killed_for_five_seconds_and_for_a_minute_is_awaited_with_patience() {
+        faults::an_api_server_that_is_gone_for_a_while_is_awaited_with_patience().await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn an_api_server_that_freezes_is_given_up_and_resumed() {
+        faults::an_api_server_that_freezes_is_given_up_and_resumed().await;
+    }
 }

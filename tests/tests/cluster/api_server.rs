@@ -15,6 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::metrics;
 use crate::wait::WITHIN;
 
 /// A cluster, reached with a kubeconfig whose current context is an administrator's.
@@ -106,18 +107,7 @@ impl ApiServer {
     pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let (status, text) = self.get("/metrics").await;
         assert_eq!(status, StatusCode::OK, "the API server serves its metrics");
-        String::from_utf8_lossy(&text)
-            .lines()
-            .filter_map(|line| {
-                let (series, value) = line.rsplit_once(' ')?;
-                let (found, series_labels) = series.split_once('{')?;
-                let fits = labels
-                    .iter()
-                    .all(|(label, value)| series_labels.contains(&format!("{label}=\"{value}\"")));
-                (found == name && fits)
-                    .then(|| value.parse::<u64>().expect("a small count is printed as digits"))
-            })
-            .sum()
+        metrics::sum(&String::from_utf8_lossy(&text), name, labels)
     }
 
     /// What kubectl prints; `input` is its standard input.

@@ -1,9 +1,14 @@
 //! The gateway under test: the demo's binary on the cluster of a test.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::Uri;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use krm_stream_projection::Projection;
 use krm_stream_protocol::Scope;
 use krm_stream_tests::ConsumerClient;
@@ -12,6 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::api_server::ApiServer;
+use crate::metrics;
 use crate::viewer::Viewer;
 use crate::wait::{WITHIN, until};
 
@@ -26,11 +32,16 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts `KRM_DEMO_BIN` on a free port and waits until it has printed its address.
     pub(crate) async fn start(api: &ApiServer, flags: &[&str]) -> Self {
+        Self::start_with(api.kubeconfig(), flags).await
+    }
+
+    /// Starts it on the cluster of another kubeconfig.
+    pub(crate) async fn start_with(kubeconfig: &Path, flags: &[&str]) -> Self {
         let binary = std::env::var("KRM_DEMO_BIN")
             .expect("KRM_DEMO_BIN names the demo's binary; `cargo xtask e2e` builds it and sets it");
         let mut process = Command::new(&binary)
             .args(["--listen", "127.0.0.1:0", "--kubeconfig"])
-            .arg(api.kubeconfig())
+            .arg(kubeconfig)
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -79,13 +90,47 @@ impl Gateway {
         Viewer::new(client, scope.clone(), Projection::full())
     }
 
+    /// Opens a stream with these headers, as often as it takes until the API server's authorizer has learnt of the role.
+    pub(crate) async fn open_admitted(&self, scope: &Scope, headers: &[(&str, &str)]) -> Viewer {
+        until("the role reaches the API server's authorizer", async || {
+            let client = self.connect(&scope.canonical_query(), headers).await;
+            let mut viewer = Viewer::new(client, scope.clone(), Projection::full());
+            (!viewer.is_forbidden().await).then_some(viewer)
+        })
+        .await
+    }
+
+    /// Opens the stream of a viewer anew, anonymously and without a choice of a projection.
+    pub(crate) async fn reopen(&self, viewer: &mut Viewer) {
+        let address = self.stream_address(&viewer.scope().canonical_query());
+        timeout(WITHIN, viewer.reopen(&address))
+            .await
+            .expect("the gateway answers in time")
+            .unwrap_or_else(|error| panic!("{address}: {error}"));
+    }
+
     async fn connect(&self, query: &str, headers: &[(&str, &str)]) -> ConsumerClient {
-        let address = format!("{}resource-stream/v1?{query}", self.address);
-        let address = address.parse::<Uri>().expect("the query is legal in an address");
+        let address = self.stream_address(query);
         timeout(WITHIN, ConsumerClient::open(&address, headers))
             .await
             .expect("the gateway answers in time")
             .unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    fn stream_address(&self, query: &str) -> Uri {
+        let address = format!("{}resource-stream/v1?{query}", self.address);
+        address.parse().expect("the query is legal in an address")
+    }
+
+    /// The sum of the series of a metric that counts, of those that have all of `labels`.
+    pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+        let address = format!("{}metrics", self.address);
+        let address = address.parse().expect("the address is legal");
+        let response = client.get(address).await.expect("the gateway serves its metrics");
+        let body = response.into_body().collect().await;
+        let body = body.expect("the metrics arrive whole").to_bytes();
+        metrics::sum(&String::from_utf8_lossy(&body), name, labels)
     }
 
     /// All that it has printed so far.

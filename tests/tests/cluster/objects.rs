@@ -51,6 +51,28 @@ pub(crate) fn limit_range(name: &str) -> Value {
     })
 }
 
+/// It counts what is in its namespace only once a controller does.
+pub(crate) fn resource_quota(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name},
+        "spec": {"hard": {"pods": "10"}},
+    })
+}
+
+/// It asks for no pod.
+pub(crate) fn replication_controller(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": name},
+        "spec": {
+            "replicas": 0, "selector": {"app": name},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example.com/none"}]},
+            },
+        },
+    })
+}
+
 /// The path of an object of a collection.
 pub(crate) fn path(scope: &Scope, name: &str) -> String {
     format!("{}/{name}", scope.api_path())

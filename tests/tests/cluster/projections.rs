@@ -7,10 +7,10 @@ use krm_stream_protocol::{EventType, Object, Scope};
 use serde_json::json;
 
 use crate::api_server::ApiServer;
+use crate::definitions::gadgets;
 use crate::expectation::Versions;
 use crate::gateway::Gateway;
 use crate::objects::{built, path};
-use crate::wait::until;
 
 const STATUS_CHANGES: u32 = 5;
 
@@ -75,17 +75,7 @@ pub(crate) async fn a_custom_resource_is_carried_byte_for_byte(api: &ApiServer) 
     let namespace = api.create_namespace().await;
     // A group for each run, which no other test or earlier run has defined.
     let group = format!("{namespace}.example.com");
-    define_gadgets(api, &group).await;
-    let scope = built(
-        Scope::builder("v1", "gadgets")
-            .group(&*group)
-            .namespace(&*namespace),
-    );
-    until("the API server serves the new kind", async || {
-        let (status, _) = api.get(&scope.api_path()).await;
-        (status == StatusCode::OK).then_some(())
-    })
-    .await;
+    let scope = gadgets(api, &group, &namespace).await;
 
     let mut gadget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Gadget",
@@ -151,30 +141,4 @@ async fn carries_what_the_api_server_answers(
         .expect("the object has a name and a uid");
     let held = viewer.held(name).expect("the object is held");
     assert_eq!(held.json(), String::from_utf8_lossy(projected.object()));
-}
-
-async fn define_gadgets(api: &ApiServer, group: &str) {
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("gadgets.{group}"),
-            "labels": {"app.kubernetes.io/part-of": "krm-stream-e2e"},
-        },
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                }},
-            }],
-        },
-    });
-    api.create(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        &definition,
-    )
-    .await;
 }

@@ -3,11 +3,11 @@
 use krm_stream_protocol::{ErrorCode, Scope};
 use serde_json::json;
 
+use crate::access::user;
 use crate::api_server::{ApiServer, text};
 use crate::expectation::Versions;
 use crate::gateway::{Gateway, USER};
 use crate::objects::{built, config_map, config_maps, has_value, path};
-use crate::wait::until;
 
 const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
@@ -88,13 +88,9 @@ pub(crate) async fn a_caller_without_a_role_is_forbidden_by_review(api: &ApiServ
     let refusal = gateway.open_as(&scope, "ada").await.until_refused().await;
     assert_eq!(refusal.code(), Some(ErrorCode::Forbidden));
 
-    let ada = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"});
-    let_read_config_maps(api, scope.namespace().unwrap_or_default(), &ada).await;
-    let mut viewer = until("the role reaches the API server's authorizer", async || {
-        let mut viewer = gateway.open_as(&scope, "ada").await;
-        (!viewer.is_forbidden().await).then_some(viewer)
-    })
-    .await;
+    let namespace = scope.namespace().unwrap_or_default();
+    let_read(api, namespace, "configmaps", &user("ada")).await;
+    let mut viewer = gateway.open_admitted(&scope, &[(USER, "ada")]).await;
     viewer.until_shows("settings", has_value("1")).await;
     viewer.until_synced().await;
     viewer.agrees_with_kubectl(api, Versions::Equal).await;
@@ -128,27 +124,25 @@ pub(crate) async fn a_caller_without_a_role_is_forbidden_by_the_api_server(api: 
         refusal.message()
     );
 
-    let ada = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"});
-    let_read_config_maps(api, scope.namespace().unwrap_or_default(), &ada).await;
-    let mut viewer = until("the role reaches the API server's authorizer", async || {
-        let mut viewer = gateway.open_as(&scope, "ada").await;
-        (!viewer.is_forbidden().await).then_some(viewer)
-    })
-    .await;
+    let namespace = scope.namespace().unwrap_or_default();
+    let_read(api, namespace, "configmaps", &user("ada")).await;
+    let mut viewer = gateway.open_admitted(&scope, &[(USER, "ada")]).await;
     viewer.until_shows("settings", has_value("1")).await;
     viewer.until_synced().await;
     viewer.agrees_with_kubectl(api, Versions::Equal).await;
 }
 
-async fn let_read_config_maps(api: &ApiServer, namespace: &str, subject: &serde_json::Value) {
+/// Lets a subject read a kind in a namespace, by a role and a binding of the name `read-KIND`.
+pub(crate) async fn let_read(api: &ApiServer, namespace: &str, resource: &str, subject: &serde_json::Value) {
     let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let name = format!("read-{resource}");
     let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}],
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name},
+        "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["list", "watch"]}],
     });
     let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
         "subjects": [subject],
     });
     api.create(&format!("{rbac}/roles"), &role).await;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Uri;
 use krm_stream_projection::Projection;
 use krm_stream_protocol::{ErrorCode, EventType, HeldObject, ReportedError, Scope};
-use krm_stream_tests::{ConsumerClient, ReceivedEvent};
+use krm_stream_tests::{ConsumerClient, ConsumerClientError, ReceivedEvent};
 use serde_json::Value;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::api_server::ApiServer;
 use crate::expectation::{self, Shown, Versions};
@@ -34,6 +35,15 @@ impl Viewer {
         }
     }
 
+    pub(crate) const fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Opens the stream anew; what is held stays held until the new cycle says otherwise.
+    pub(crate) async fn reopen(&mut self, address: &Uri) -> Result<(), ConsumerClientError> {
+        self.client.reopen(address, &[]).await
+    }
+
     /// Reads on until the condition holds.
     pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + WITHIN;
@@ -49,10 +59,7 @@ impl Viewer {
 
     /// Reads on until the snapshot is complete.
     pub(crate) async fn until_synced(&mut self) {
-        self.until("the snapshot is complete", |viewer| {
-            viewer.client.consumer().is_synced()
-        })
-        .await;
+        self.until("the snapshot is complete", Self::is_synced).await;
     }
 
     /// Reads on until the object of this name is held, and is as wanted.
@@ -72,21 +79,39 @@ impl Viewer {
 
     /// Reads the stream of a refusal to its end: one terminal error and nothing else.
     pub(crate) async fn until_refused(mut self) -> ReportedError {
-        let end = async {
-            while self
-                .client
-                .next()
-                .await
-                .unwrap_or_else(|error| panic!("{error}"))
-                .is_some()
-            {}
-        };
-        timeout(WITHIN, end).await.expect("a refused stream ends");
+        self.until_over().await;
         match self.client.received() {
             [event] => event.error().filter(|error| error.is_terminal()).cloned(),
             _ => None,
         }
         .unwrap_or_else(|| panic!("expected one terminal error, came: {}", self.summary()))
+    }
+
+    /// Reads the stream to its end, which is a terminal error.
+    pub(crate) async fn until_ended(&mut self) -> ReportedError {
+        self.until_over().await;
+        let last = self.events().last().and_then(ReceivedEvent::error);
+        last.filter(|error| error.is_terminal())
+            .cloned()
+            .unwrap_or_else(|| panic!("expected a terminal error at the end, came: {}", self.summary()))
+    }
+
+    async fn until_over(&mut self) {
+        let end = Instant::now() + WITHIN;
+        let is_over = self.take_in_until(end).await;
+        assert!(is_over, "the stream goes on; came: {}", self.summary());
+    }
+
+    /// Takes in what comes before `end`; whether the stream, or its connection, is over then.
+    pub(crate) async fn take_in_until(&mut self, end: Instant) -> bool {
+        loop {
+            match timeout_at(end, self.client.next()).await {
+                Err(_) => return false,
+                Ok(Ok(Some(_))) => {}
+                Ok(Ok(None) | Err(ConsumerClientError::Connection(_))) => return true,
+                Ok(Err(error)) => panic!("{error}; {}", self.summary()),
+            }
+        }
     }
 
     /// Reads on until it is known whether the stream was refused as `FORBIDDEN`, or begins.
@@ -111,6 +136,23 @@ impl Viewer {
     pub(crate) fn object(&self, name: &str) -> Option<Value> {
         let held = self.held(name)?;
         Some(serde_json::from_str(held.json()).expect("an object is JSON"))
+    }
+
+    pub(crate) fn is_synced(&self) -> bool {
+        self.client.consumer().is_synced()
+    }
+
+    /// How often an error of this code came.
+    pub(crate) fn count_errors(&self, code: ErrorCode) -> usize {
+        let errors = self.events().iter().filter_map(ReceivedEvent::error);
+        errors.filter(|error| error.code() == Some(code)).count()
+    }
+
+    /// How many heartbeats came.
+    pub(crate) fn heartbeats(&self) -> usize {
+        String::from_utf8_lossy(self.raw())
+            .matches(": heartbeat\n")
+            .count()
     }
 
     pub(crate) fn count_held(&self) -> usize {
@@ -150,6 +192,13 @@ impl Viewer {
     /// The end of a case: what is held is what `kubectl get -o json` prints of the scope, under the same projection;
     /// and one cycle without an error was enough.
     pub(crate) async fn agrees_with_kubectl(&mut self, api: &ApiServer, versions: Versions) {
+        self.comes_to_agree_with_kubectl(api, versions).await;
+        assert_eq!(self.count(EventType::Reset), 1, "came: {}", self.summary());
+        assert_eq!(self.count(EventType::Error), 0, "came: {}", self.summary());
+    }
+
+    /// What is held in the end is what `kubectl get -o json` prints of the scope, whatever came before.
+    pub(crate) async fn comes_to_agree_with_kubectl(&mut self, api: &ApiServer, versions: Versions) {
         let deadline = Instant::now() + WITHIN;
         loop {
             let expected = expectation::ask(api, &self.scope, &self.projection, versions).await;
@@ -169,9 +218,7 @@ impl Viewer {
             begin["scope"],
             serde_json::to_value(&self.scope).expect("a scope is JSON")
         );
-        assert!(self.client.consumer().is_synced(), "came: {}", self.summary());
-        assert_eq!(self.count(EventType::Reset), 1, "came: {}", self.summary());
-        assert_eq!(self.count(EventType::Error), 0, "came: {}", self.summary());
+        assert!(self.is_synced(), "came: {}", self.summary());
     }
 
     async fn comes_to_hold(&mut self, expected: &BTreeMap<String, Shown>, versions: Versions) -> bool {
@@ -217,7 +264,7 @@ impl Viewer {
     }
 
     /// The events so far, without what the objects hold; of many, the last.
-    fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         const SHOWN: usize = 40;
         let events = self.events();
         let last = &events[events.len().saturating_sub(SHOWN)..];
