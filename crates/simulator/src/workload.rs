@@ -34,7 +34,7 @@ const TEAM: &str = "team-a";
 /// let simulator = Simulator::start().await?;
 /// let mut workload = Workload::new(7).with_configmaps(100, 2_300);
 /// workload.seed(&simulator)?;
-/// assert_eq!(simulator.objects("deployments.apps").len(), 4);
+/// assert_eq!(simulator.objects("deployments.apps").len(), 8);
 ///
 /// // Once a second, say:
 /// workload.step(&simulator, 1)?;
@@ -66,6 +66,10 @@ impl Workload {
                 Rollout::new(SHOP, "web", 3),
                 Rollout::new(SHOP, "cart", 2),
                 Rollout::new(SHOP, "search", 2),
+                Rollout::new(SHOP, "checkout", 3),
+                Rollout::new(SHOP, "payments", 2),
+                Rollout::new(SHOP, "catalog", 2),
+                Rollout::new(SHOP, "mailer", 1),
                 Rollout::new(TEAM, "worker", 4),
             ],
             reports: Reports::default(),
@@ -135,7 +139,7 @@ impl Workload {
                 if self.taken % 48 == (index * 48 / count + 1) {
                     rollout.begin(simulator, &mut self.draw)?;
                 }
-                rollout.step(simulator, self.taken, &mut self.draw)?;
+                rollout.step(simulator, &mut self.draw)?;
             }
             let pod = self.rollouts.first().and_then(Rollout::oldest_pod);
             self.events.step(simulator, self.taken, pod, &mut self.draw)?;

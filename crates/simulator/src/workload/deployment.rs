@@ -8,8 +8,8 @@ use super::{Part, condition, node, now, patch_or_restore, unless_gone};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 
-/// A Pod's container starts anew every so many steps.
-const RESTART: u64 = 37;
+/// Of the steps at which nothing is left to do, one in so many sees a container start anew.
+const RESTART: u64 = 60;
 
 /// A Deployment and its Pods.
 #[derive(Debug)]
@@ -91,12 +91,7 @@ impl Rollout {
 
     /// One thing of what is left to do: a Pod starts to run, one too many goes, a new one comes. If nothing is, a container
     /// may start anew.
-    pub(super) fn step(
-        &mut self,
-        simulator: &Simulator,
-        step: u64,
-        draw: &mut Draw,
-    ) -> Result<(), WriteError> {
+    pub(super) fn step(&mut self, simulator: &Simulator, draw: &mut Draw) -> Result<(), WriteError> {
         let deployment = match simulator.get(DEPLOYMENTS, self.namespace, self.name) {
             Some(deployment) => deployment,
             None => simulator.apply(DEPLOYMENTS, self.object())?,
@@ -117,7 +112,7 @@ impl Rollout {
             unless_gone(simulator.delete("pods", namespace, &leaving.name))?;
         } else if self.pods.len() < self.replicas || old.is_some() {
             self.add_pod(simulator, &deployment, draw)?;
-        } else if step.is_multiple_of(RESTART) {
+        } else if draw.below(RESTART) == 0 {
             self.restart_pod(simulator, draw)?;
         }
         self.write_status(simulator, &deployment)
