@@ -16,7 +16,7 @@ export class Picker {
   constructor(config, onWatch) {
     this.#config = config;
     this.#fillPresets();
-    this.#fillTargets();
+    fill(input('target'), targetOptions(config.targets));
     this.#fillKinds();
     fill(input('projection'), [['', 'the gateway’s default'], ...config.projections.map((name) => [name, name])]);
     byId('scope-form').addEventListener('submit', (event) => {
@@ -29,7 +29,7 @@ export class Picker {
   show(scope) {
     for (const field of FIELDS) {
       const control = input(field);
-      const value = scope[field] ?? '';
+      const value = scope[field] ?? this.#absent(field);
       // A link may name a target or a projection that this gateway does not list: it is asked for all the same.
       if (control instanceof HTMLSelectElement && ![...control.options].some((option) => option.value === value)) {
         control.append(new Option(value, value));
@@ -51,6 +51,12 @@ export class Picker {
     }
   }
 
+  /** What the form holds for a field that a scope does not have. */
+  #absent(field) {
+    const [first, ...others] = targetOptions(this.#config.targets).map(([value]) => value);
+    return field === 'target' && !others.includes('') ? first : '';
+  }
+
   #read() {
     return Object.fromEntries(FIELDS.map((field) => [field, input(field).value.trim()]));
   }
@@ -65,12 +71,6 @@ export class Picker {
       item.append(link);
       return item;
     }));
-  }
-
-  #fillTargets() {
-    const { targets } = this.#config;
-    const options = targets.includes('') || targets.length !== 1 ? [['', 'default']] : [];
-    fill(input('target'), [...options, ...targets.filter(Boolean).map((name) => [name, name])]);
   }
 
   #fillKinds() {
@@ -88,6 +88,17 @@ export class Picker {
       }
     });
   }
+}
+
+/**
+ * The targets to choose from, as values and labels: those that the gateway serves, and no other. One that does not say
+ * serves the default target.
+ *
+ * @param {string[]} targets
+ */
+export function targetOptions(targets) {
+  const served = targets.length === 0 ? [''] : targets;
+  return served.map((name) => [name, name || 'default']);
 }
 
 function kindValue(group, version, resource) {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import { duration } from '../age.js';
 import { normalise } from '../config.js';
+import { targetOptions } from '../picker.js';
 import { lines, lineText, objectText } from '../rawjson.js';
 import { Rate } from '../rate.js';
 import { Rows } from '../rows.js';
@@ -144,4 +145,11 @@ test('the rate is that of the last whole seconds', () => {
   }
   assert.equal(rate.perSecond(10_050), 10);
   assert.equal(rate.perSecond(60_000), 0);
+});
+
+test('the targets that are served can be chosen, and no other', () => {
+  assert.deepEqual(targetOptions(['left', 'right']), [['left', 'left'], ['right', 'right']]);
+  assert.deepEqual(targetOptions(['', 'staging']), [['', 'default'], ['staging', 'staging']]);
+  assert.deepEqual(targetOptions(['one']), [['one', 'one']]);
+  assert.deepEqual(targetOptions(normalise({}).targets), [['', 'default']]);
 });
