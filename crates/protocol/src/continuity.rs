@@ -337,7 +337,10 @@ impl Continuity {
         if self.last_attempt {
             return self.end(FeedEnd::Unavailable(error));
         }
-        self.settle(now);
+        match self.state {
+            State::Waiting { .. } | State::Opening { .. } => self.pace.failed_to_open(),
+            State::Snapshot { .. } | State::Live(_) | State::Ended => self.settle(now),
+        }
         let hint = error.as_ref().and_then(UpstreamError::retry_after);
         if let Some(delay) = RETRY_DELAYS.get(self.retries) {
             self.retries += 1;

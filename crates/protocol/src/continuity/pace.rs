@@ -43,6 +43,12 @@ impl Pace {
         self.short_lived = self.short_lived.saturating_add(1);
     }
 
+    /// No session came of a request. The delays between retries are the pace of these: were they counted as short lives,
+    /// an API server that fails again soon after it came back would be waited for in silence, for minutes.
+    pub(super) fn failed_to_open(&mut self) {
+        self.short_lived = self.short_lived.max(1);
+    }
+
     /// The earliest start of the next session.
     pub(super) fn earliest(&self, jitter: &mut Jitter) -> Moment {
         match (self.last_start, self.short_lived) {

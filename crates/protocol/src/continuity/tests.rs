@@ -216,6 +216,31 @@ fn a_reopen_that_fails_is_retried_three_times_then_a_fresh_cycle_then_the_end() 
 }
 
 #[test]
+fn an_api_server_that_fails_again_soon_after_it_came_back_is_not_waited_for_any_longer() {
+    let mut feed = Feed::live();
+    let _ = feed.ended(SessionEnd::Closed);
+    for _ in 0..3 {
+        feed.request();
+        assert!(matches!(feed.fail(unavailable()), Next::Open));
+    }
+    feed.open();
+    let _ = feed.upsert("a", "101");
+    feed.pass(ms(3000));
+
+    let second_outage = feed.now;
+    assert!(matches!(feed.ended(SessionEnd::Closed), Next::Open));
+    let mut attempts = 1;
+    feed.request();
+    while let Next::Open = feed.fail(unavailable()) {
+        feed.request();
+        attempts += 1;
+    }
+    assert_eq!(attempts, 5, "at once, three retries, a fresh cycle");
+    let waited = feed.now.since(second_outage);
+    assert!(waited >= ms(5250) && waited <= ms(7200), "{waited:?}");
+}
+
+#[test]
 fn a_reopen_that_delivers_nothing_and_ends_at_once_counts_as_failed() {
     let mut feed = Feed::live();
     let began = feed.now;
