@@ -305,8 +305,9 @@ impl Store {
                 None => object.insert("status".to_owned(), json!({})),
             };
         } else {
-            complete(resource, &mut object, writing.now);
+            // Asked before the object is completed, which puts an empty status where there is none.
             let kept_by_host = writing.origin == Origin::Host && object.contains_key("status");
+            complete(resource, &mut object, writing.now);
             if resource.status && !kept_by_host {
                 object.retain(|key, _| key != "status");
                 if let Some(status) = before.get("status") {

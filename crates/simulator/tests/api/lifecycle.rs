@@ -145,3 +145,19 @@ async fn many_objects_changes_and_watches_are_no_burden() {
         assert!(watch.is_silent().await);
     }
 }
+
+#[tokio::test]
+async fn applying_an_object_without_a_status_leaves_its_status_as_it_is() {
+    let simulator = Simulator::start().await.unwrap();
+    let pod = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": {"nodeName": "one"}});
+    simulator.create("pods", pod.clone()).unwrap();
+    simulator
+        .patch_status("pods", "shop", "web", &json!({"status": {"phase": "Running"}}))
+        .unwrap();
+    let mut labelled = pod;
+    labelled["metadata"]["labels"] = json!({"app": "web"});
+    simulator.apply("pods", labelled).unwrap();
+    let web = simulator.get("pods", "shop", "web").unwrap();
+    assert_eq!(web["metadata"]["labels"]["app"], "web");
+    assert_eq!(web["status"]["phase"], "Running");
+}
