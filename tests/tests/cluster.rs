@@ -1,6 +1,7 @@
 //! The gateway on a real API server: what a consumer sees, compared with what kubectl prints.
 //!
-//! Needs a cluster, kubectl and the demo's binary; `cargo xtask e2e` provides them.
+//! Needs a cluster, kubectl and the demo's binary; `cargo xtask e2e` provides them. It runs all of this, but for the tests
+//! of the other sort of cluster, on one that serves streaming lists and on one that refuses them.
 
 #![expect(
     clippy::expect_used,
@@ -169,6 +170,12 @@ async fn a_role_taken_away_from_a_caller_under_an_open_watch_ends_the_stream_in_
 
 #[tokio::test]
 #[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_role_taken_away_is_found_by_the_next_review() {
+    access::a_role_taken_away_is_found_by_the_next_review(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
 async fn a_role_taken_away_from_the_service_identity_ends_the_stream_in_words_that_do_not_name_it() {
     access::a_role_taken_away_from_the_service_identity_is_not_told_as_the_callers(
         &ApiServer::of_this_run().await,
@@ -189,10 +196,15 @@ async fn a_definition_deleted_under_an_open_scope_ends_the_stream() {
         .await;
 }
 
-#[tokio::test]
-#[ignore = "needs a cluster: run cargo xtask e2e"]
-async fn a_cluster_that_refuses_streaming_lists_shows_the_same() {
-    refusing::everything_is_the_same_by_list_and_watch().await;
+/// What only a cluster that refuses streaming lists can show.
+mod without_streaming_lists {
+    use super::{ApiServer, refusing};
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn a_refused_streaming_list_is_not_asked_for_again() {
+        refusing::refusals_are_remembered(&ApiServer::of_this_run().await).await;
+    }
 }
 
 /// What is not repeated on a cluster that refuses streaming lists.

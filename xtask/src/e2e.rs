@@ -1,7 +1,8 @@
 //! `cargo xtask e2e`: the tests that need a real API server, and with `--browser` those that need a browser.
 //!
 //! The tests themselves are ordinary ignored tests of `krm-stream-tests`; this command gives them what they
-//! need through the environment:
+//! need through the environment. With `control-plane` they run a second time, on an API server that refuses streaming
+//! lists, as aggregated ones do; left out then is what has its own control plane or would show nothing new.
 //!
 //! | variable | is |
 //! |---|---|
@@ -15,7 +16,7 @@ mod provider;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use crate::cleanup::{self, Cleanup, CleanupFolderError, Leftover};
 use crate::control_plane::{BuildError, ClusterError, ControlPlane, Options};
@@ -84,15 +85,65 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, E2eError> {
     eprintln!("e2e: {}", choice.reason());
 
     let mut cleanup = Cleanup::start()?;
-    let cluster = Cluster::set_up(&choice, arguments.keep, &mut cleanup)?;
+    let first = run_on_cluster(&choice, arguments, StreamingLists::Served, &mut cleanup)?;
+    let status = match choice {
+        Choice::ControlPlane { .. } => {
+            let second = run_on_cluster(&choice, arguments, StreamingLists::Refused, &mut cleanup)?;
+            if first.success() { second } else { first }
+        }
+        Choice::Kind { .. } | Choice::Kubeconfig { .. } => {
+            eprintln!(
+                "e2e: not run again on a cluster that refuses streaming lists; --provider control-plane has one"
+            );
+            first
+        }
+    };
+    Ok(process::exit_code(status))
+}
+
+/// Whether the API server serves streaming lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamingLists {
+    Served,
+    Refused,
+}
+
+impl StreamingLists {
+    /// The module of the tests that are for the other sort of cluster.
+    fn skipped(self) -> &'static str {
+        match self {
+            Self::Served => "without_streaming_lists::",
+            Self::Refused => "with_streaming_lists::",
+        }
+    }
+
+    fn options(self) -> Options {
+        match self {
+            Self::Served => Options::default(),
+            Self::Refused => Options::without_streaming_lists(),
+        }
+    }
+}
+
+fn run_on_cluster(
+    choice: &Choice,
+    arguments: &Arguments,
+    lists: StreamingLists,
+    cleanup: &mut Cleanup,
+) -> Result<ExitStatus, E2eError> {
+    if lists == StreamingLists::Refused {
+        eprintln!("e2e: once more, on an API server that refuses streaming lists");
+    }
     let mut tests = tests("cluster", arguments.filter.as_deref())?;
+    tests.args(["--skip", lists.skipped()]);
+    let cluster = Cluster::set_up(choice, arguments.keep, &lists.options(), cleanup)?;
     tests
         .env("KRM_E2E_KUBECONFIG", &cluster.kubeconfig)
         .env("KRM_E2E_PROVIDER", choice.name());
     if let Some(state) = &cluster.state {
         tests.env("KRM_E2E_STATE", state);
     }
-    let code = run_in_a_group(&mut tests, &mut cleanup)?;
+    let status = run_in_a_group(&mut tests, cleanup)?;
     if arguments.keep {
         eprintln!(
             "e2e: kept the cluster; its kubeconfig is {}",
@@ -101,8 +152,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, E2eError> {
         if let Some(remedy) = &cluster.end_by_hand {
             eprintln!("e2e: end it with: {remedy}");
         }
+    } else if let Some(state) = &cluster.state {
+        // Not only at the end: it would take its share of the processors from whatever comes next.
+        ControlPlane::destroy(state)?;
     }
-    Ok(code)
+    Ok(status)
 }
 
 fn browser(arguments: &Arguments) -> Result<ExitCode, E2eError> {
@@ -110,7 +164,7 @@ fn browser(arguments: &Arguments) -> Result<ExitCode, E2eError> {
     process::find("chromedriver", BROWSER_REMEDY)?;
     let mut cleanup = Cleanup::start()?;
     let mut tests = tests("browser", arguments.filter.as_deref())?;
-    run_in_a_group(&mut tests, &mut cleanup)
+    Ok(process::exit_code(run_in_a_group(&mut tests, &mut cleanup)?))
 }
 
 /// The command that runs one file of ignored tests, with everything built that they start themselves.
@@ -133,7 +187,7 @@ fn tests(file: &str, filter: Option<&str>) -> Result<Command, E2eError> {
 }
 
 /// Runs the tests as a process group of their own, of which nothing survives the end of this command.
-fn run_in_a_group(tests: &mut Command, cleanup: &mut Cleanup) -> Result<ExitCode, E2eError> {
+fn run_in_a_group(tests: &mut Command, cleanup: &mut Cleanup) -> Result<ExitStatus, E2eError> {
     tests.process_group(0).stdin(std::process::Stdio::null());
     let mut child = tests
         .spawn()
@@ -142,7 +196,7 @@ fn run_in_a_group(tests: &mut Command, cleanup: &mut Cleanup) -> Result<ExitCode
     let status = child
         .wait()
         .map_err(|source| process::start_error(tests, source))?;
-    Ok(process::exit_code(status))
+    Ok(status)
 }
 
 struct Cluster {
@@ -153,7 +207,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn set_up(choice: &Choice, keep: bool, cleanup: &mut Cleanup) -> Result<Self, E2eError> {
+    fn set_up(
+        choice: &Choice,
+        keep: bool,
+        options: &Options,
+        cleanup: &mut Cleanup,
+    ) -> Result<Self, E2eError> {
         match choice {
             Choice::Kubeconfig { path, .. } => Ok(Self {
                 kubeconfig: path.clone(),
@@ -166,7 +225,7 @@ impl Cluster {
                 if !keep {
                     cleanup.promise(&Leftover::ControlPlane(state.clone()))?;
                 }
-                let cluster = ControlPlane::start(&binaries, &state, &Options::default())?;
+                let cluster = ControlPlane::start(&binaries, &state, options)?;
                 let end_by_hand = format!("cargo xtask control-plane down --state {}", state.display());
                 Ok(Self {
                     kubeconfig: cluster.kubeconfig(),
@@ -196,9 +255,12 @@ impl Cluster {
 fn folder(keep: bool, cleanup: &mut Cleanup) -> Result<PathBuf, E2eError> {
     let within = workspace::cache()?.join("e2e");
     if keep {
-        let kept = within.join(format!("kept-{}", std::process::id()));
-        crate::files::create_folder(&kept).map_err(CleanupFolderError::from)?;
-        return Ok(kept);
+        crate::files::create_folder(&within).map_err(CleanupFolderError::from)?;
+        let kept = tempfile::Builder::new().prefix("kept-").tempdir_in(&within);
+        let kept = kept
+            .map_err(crate::files::naming("create a folder in", &within))
+            .map_err(CleanupFolderError::from)?;
+        return Ok(kept.keep());
     }
     Ok(cleanup::temporary_folder(cleanup, &within)?)
 }

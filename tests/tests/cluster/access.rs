@@ -8,6 +8,7 @@ use crate::gateway::{Gateway, USER};
 use crate::identity::{Kubeconfig, ServiceAccount};
 use crate::objects::{built, config_map, config_maps, has_value, path, pod_template, set_value};
 use crate::reach::let_read;
+use crate::wait::until;
 
 /// How long a watch lives, so that the next one is soon.
 const SHORT: [&str; 2] = ["--watch-timeout", "2"];
@@ -53,6 +54,38 @@ pub(crate) async fn a_role_taken_away_from_a_caller_ends_the_stream(api: &ApiSer
         "{}",
         refusal.message()
     );
+}
+
+pub(crate) async fn a_role_taken_away_is_found_by_the_next_review(api: &ApiServer) {
+    let namespace = api.create_namespace().await;
+    let scope = config_maps(&namespace);
+    api.create(&scope.api_path(), &config_map("settings", "1")).await;
+    let_read(api, &namespace, "configmaps", &user("ada")).await;
+    let identity = format!("header:{USER}");
+    let review = ["--authorize", "subject-access-review", "--identity", &identity];
+    let gateway = Gateway::start(api, &[&["--allow", "configmaps"], &review[..]].concat()).await;
+    let mut open = gateway.open_admitted(&scope, &[(USER, "ada")]).await;
+    open.until_synced().await;
+
+    take_away(api, &namespace, "configmaps").await;
+    // The watch is warm and is the gateway's own; the review alone stands before it.
+    let refusal = until("the API server's authorizer learns of it", async || {
+        let mut late = gateway.open_as(&scope, "ada").await;
+        if late.is_forbidden().await {
+            Some(late.until_refused().await)
+        } else {
+            None
+        }
+    })
+    .await;
+    assert_eq!(refusal.code(), Some(ErrorCode::Forbidden));
+    for told in ["RBAC", "ole", "system:", &*namespace] {
+        assert!(!refusal.message().contains(told), "{}", refusal.message());
+    }
+    // A stream that begins no cycle is checked only where the host asks for checks by time.
+    api.merge_patch(&path(&scope, "settings"), &set_value("2")).await;
+    open.until_shows("settings", has_value("2")).await;
+    open.agrees_with_kubectl(api, Versions::Equal).await;
 }
 
 pub(crate) async fn a_role_taken_away_from_the_service_identity_is_not_told_as_the_callers(api: &ApiServer) {

@@ -29,6 +29,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The default, but for an API server that refuses streaming lists.
+    pub(crate) fn without_streaming_lists() -> Self {
+        Self {
+            watch_list: false,
+            ..Self::default()
+        }
+    }
+
     fn flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         if !self.watch_list {
@@ -117,5 +125,9 @@ mod tests {
             ]
         );
         assert!(Options::default().flags().is_empty());
+        assert_eq!(
+            Options::without_streaming_lists().flags(),
+            ["--feature-gates=WatchList=false"]
+        );
     }
 }
