@@ -90,7 +90,8 @@ async fn abandoned(driver: &Driver, owner: &dyn Owner) {
         if driver.feed.opening().is_done() && !driver.feed.key().is_isolated() {
             tokio::select! {
                 () = sleep(driver.settings.linger) => {}
-                _ = occupancy.wait_for(|count| *count > 0) => continue,
+                // Any change, not a count above none: a visit may be over before this task looks.
+                _ = occupancy.changed() => continue,
             }
         }
         if owner.release_if_vacant(&driver.feed) {
