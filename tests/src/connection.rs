@@ -21,7 +21,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(body: StreamBody) -> Self {
+    /// Reads the answer to a request of a test's own making.
+    pub fn new(body: StreamBody) -> Self {
         Self {
             body,
             decoder: SseDecoder::new(64 << 20),
