@@ -9,15 +9,21 @@
 //! let gateway = GatewayUnderTest::on(upstream);
 //! let mut connection = gateway.connect("version=v1&resource=configmaps&namespace=app");
 //!
-//! let mut session = script.next_open().await.accept();
-//! session.added(config_map("a", "1"));
-//! session.boundary("1");
-//! assert_eq!(connection.types(3).await, ["reset", "added", "synced"]);
+//! // A stream goes on as it is read, so both sides run at once.
+//! let api_server = async {
+//!     let mut session = script.next_open().await.accept();
+//!     session.added(config_map("a", "1"));
+//!     session.boundary("1");
+//!     session
+//! };
+//! let (types, _session) = tokio::join!(connection.types(3), api_server);
+//! assert_eq!(types, ["reset", "added", "synced"]);
 //! # }
 //! ```
 
 mod connection;
 mod consumer_client;
+pub mod fuzzing;
 mod gateway;
 mod inputs;
 mod objects;

@@ -15,6 +15,8 @@ pub(crate) struct Status {
     pub(crate) message: Option<Box<str>>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) causes: Vec<Cause>,
+    /// `details.kind`: the resource that a refusal is about.
+    pub(crate) about: Option<Box<str>>,
 }
 
 /// One entry of `details.causes`.
@@ -70,6 +72,8 @@ impl Status {
         for member in json::members(details) {
             if member.key_is("retryAfterSeconds") {
                 self.retry_after = number(member.value).map(Duration::from_secs);
+            } else if member.key_is("kind") {
+                self.about = text_of(member.value);
             } else if member.key_is("causes") {
                 self.causes = json::elements(member.value)
                     .map(|(cause, _)| Cause::read(cause))
@@ -123,6 +127,24 @@ impl Status {
                 .is_some_and(|message| message.contains("Too large resource version"))
     }
 
+    /// Whether a 403 refuses the gateway the right to [act as] the caller: it is about what is impersonated, and not
+    /// about what was asked for. Service accounts are a resource that can be asked for as well.
+    ///
+    /// [act as]: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
+    fn is_refused_impersonation(&self) -> bool {
+        let says_so = || {
+            self.message
+                .as_deref()
+                .is_some_and(|message| message.contains("cannot impersonate"))
+        };
+        match self.about.as_deref() {
+            Some("users" | "groups" | "uids") => true,
+            Some("serviceaccounts") => says_so(),
+            Some(about) => about.starts_with("userextras"),
+            None => false,
+        }
+    }
+
     /// The class of this answer. `http` is the status code of the response where that was no success, and outranks
     /// the body's; `hint` is what its `Retry-After` header said: the longer of the two hints counts.
     pub(crate) fn classify(&self, http: Option<u16>, hint: Option<Duration>) -> Class {
@@ -132,6 +154,8 @@ impl Status {
         }
         let error = match code {
             Some(401) => UpstreamError::new(UpstreamErrorKind::Unauthenticated),
+            // The operator's mistake: the caller is not to be blamed, and the text would name the gateway's identity.
+            Some(403) if self.is_refused_impersonation() => UpstreamError::new(UpstreamErrorKind::Rejected),
             Some(403) => UpstreamError::forbidden(self.message.as_deref()),
             Some(404) => UpstreamError::new(UpstreamErrorKind::NotFound),
             Some(504) | None if self.is_version_too_large() => {

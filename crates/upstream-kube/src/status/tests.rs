@@ -144,3 +144,22 @@ fn the_message_kept_is_bounded_at_a_character_boundary() {
     let message = Status::read(body.as_bytes()).message.unwrap();
     assert!(message.len() <= MESSAGE_BYTES && message.chars().all(|character| character == 'é'));
 }
+
+#[test]
+fn a_missing_right_to_impersonate_is_not_the_callers_fault() {
+    for about in ["users", "groups", "uids", "userextras/scopes", "serviceaccounts"] {
+        let body = format!(
+            r#"{{"kind":"Status","message":"{about} \"ada\" is forbidden: User \"gateway\" cannot impersonate resource \"{about}\"","reason":"Forbidden","details":{{"name":"ada","kind":"{about}"}},"code":403}}"#
+        );
+        assert_eq!(
+            kind(Some(403), &body),
+            Some(UpstreamErrorKind::Rejected),
+            "{about}"
+        );
+    }
+    let refused = r#"{"kind":"Status","message":"serviceaccounts is forbidden: User \"ada\" cannot list","reason":"Forbidden","details":{"kind":"serviceaccounts"},"code":403}"#;
+    assert!(matches!(
+        kind(Some(403), refused),
+        Some(UpstreamErrorKind::Forbidden { .. })
+    ));
+}
