@@ -141,18 +141,11 @@ impl Continuity {
             OpenError::Expired => UpstreamError::new(UpstreamErrorKind::Unavailable),
             OpenError::Failed(error) => error,
         };
-        match error.kind() {
+        if self.was_open {
+            self.failed(now, error)
+        } else {
             // A first opening is never repeated unasked: its waiters are told.
-            _ if !self.was_open => self.end(FeedEnd::NotOpened(error)),
-            UpstreamErrorKind::Unavailable => self.retry(now, Some(error)),
-            UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
-            UpstreamErrorKind::Forbidden { .. }
-            | UpstreamErrorKind::Unauthenticated
-            | UpstreamErrorKind::NotFound
-            | UpstreamErrorKind::Rejected => self.end(FeedEnd::Refused(error)),
-            UpstreamErrorKind::LineTooLong { .. }
-            | UpstreamErrorKind::Unreadable
-            | UpstreamErrorKind::OutOfScope => self.unreadable(&error),
+            self.end(FeedEnd::NotOpened(error))
         }
     }
 
@@ -194,17 +187,7 @@ impl Continuity {
             SessionEnd::Teardown => self.end(FeedEnd::Teardown),
             SessionEnd::Expired => self.expired(now),
             SessionEnd::Closed => self.closed(now, None),
-            SessionEnd::Failed(error) => match error.kind() {
-                UpstreamErrorKind::Unavailable => self.closed(now, Some(error)),
-                UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
-                UpstreamErrorKind::Forbidden { .. }
-                | UpstreamErrorKind::Unauthenticated
-                | UpstreamErrorKind::NotFound
-                | UpstreamErrorKind::Rejected => self.end(FeedEnd::Refused(error)),
-                UpstreamErrorKind::LineTooLong { .. }
-                | UpstreamErrorKind::Unreadable
-                | UpstreamErrorKind::OutOfScope => self.unreadable(&error),
-            },
+            SessionEnd::Failed(error) => self.failed(now, error),
         }
     }
 
@@ -303,6 +286,21 @@ impl Continuity {
         });
         if !keeps {
             self.cursor = Some(version.clone());
+        }
+    }
+
+    /// The server said something, or what it said cannot be read.
+    fn failed(&mut self, now: Moment, error: UpstreamError) -> Next {
+        match error.kind() {
+            UpstreamErrorKind::Unavailable => self.closed(now, Some(error)),
+            UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
+            UpstreamErrorKind::Forbidden { .. }
+            | UpstreamErrorKind::Unauthenticated
+            | UpstreamErrorKind::NotFound
+            | UpstreamErrorKind::Rejected => self.end(FeedEnd::Refused(error)),
+            UpstreamErrorKind::LineTooLong { .. }
+            | UpstreamErrorKind::Unreadable
+            | UpstreamErrorKind::OutOfScope => self.unreadable(&error),
         }
     }
 
