@@ -1,7 +1,7 @@
 //! An axum service that streams a namespace of a cluster to whoever is signed in, as that user: Kubernetes' own RBAC
 //! decides who sees what.
 //!
-//! Try it without a cluster:
+//! Try it without a cluster; it prints these lines, with its address:
 //!
 //! ```text
 //! cargo run -p krm-stream-http --example axum_per_caller -- --simulator
@@ -10,7 +10,7 @@
 //!   'http://127.0.0.1:8080/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'
 //! ```
 //!
-//! Without `--simulator` it uses `--kubeconfig PATH`, or else whatever kubectl would use, or the pod's service account.
+//! `--listen ADDRESS` is where it listens; `127.0.0.1:0` takes any free port. Without `--simulator` it uses `--kubeconfig PATH`, or else whatever kubectl would use, or the pod's service account.
 //! That identity needs the right to impersonate users and groups, and no other; each caller needs `list` and `watch`:
 //!
 //! ```text
@@ -38,27 +38,65 @@ use krm_stream_simulator::{Rule, Simulator, User};
 use krm_stream_upstream_kube::KubeUpstream;
 use krm_stream_upstream_kube::kube::Config;
 use krm_stream_upstream_kube::kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::net::TcpListener;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+const USAGE: &str = "usage: axum_per_caller [--listen ADDRESS] [--simulator | --kubeconfig PATH]";
+
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let address = listen_address(&mut arguments)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // It ends when it is dropped.
     let mut simulator = None;
     let config = match arguments[..] {
-        [] => Config::infer().await?,
+        [] => cluster_of_kubectl().await?,
         ["--kubeconfig", path] => {
             let kubeconfig = Kubeconfig::read_from(path)?;
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
         }
         ["--simulator"] => config_of(simulator.insert(simulated_cluster().await?))?,
-        _ => return Err("usage: axum_per_caller [--simulator | --kubeconfig PATH]".into()),
+        _ => return Err(USAGE.into()),
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
-    axum::serve(listener, app(KubeUpstream::from_config(config)?)?).await?;
+    let app = app(KubeUpstream::from_config(config)?)?;
+    let listener = listen(&address).await?;
+    let address = listener.local_addr()?;
+    println!("listening on http://{address}");
+    println!("try  token=$(curl -s -d ada http://{address}/login)");
+    println!(
+        "     curl -N -H \"Authorization: Bearer $token\" \
+         'http://{address}/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'"
+    );
+    println!("The same as `bob`, who may see nothing in that namespace, ends with FORBIDDEN.");
+    axum::serve(listener, app).await?;
     Ok(())
+}
+
+/// The address after `--listen`, which is taken out of the arguments.
+fn listen_address(arguments: &mut Vec<String>) -> Result<String, BoxError> {
+    let Some(at) = arguments.iter().position(|argument| argument == "--listen") else {
+        return Ok("127.0.0.1:8080".to_owned());
+    };
+    let from_flag = arguments.split_off(at);
+    let [_, address, rest @ ..] = &from_flag[..] else {
+        return Err(USAGE.into());
+    };
+    arguments.extend_from_slice(rest);
+    Ok(address.clone())
+}
+
+async fn listen(address: &str) -> Result<TcpListener, BoxError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        format!("cannot listen on {address}: {error}; choose another address with --listen").into()
+    })
+}
+
+async fn cluster_of_kubectl() -> Result<Config, BoxError> {
+    Config::infer()
+        .await
+        .map_err(|error| format!("{error}; without a cluster, try --simulator").into())
 }
 
 /// The service: its own routes, and the stream beside them.
@@ -126,13 +164,17 @@ impl Resolver for Logins {
 impl Logins {
     /// A browser's `EventSource` can send a cookie and no other header of ours; programs send a bearer token.
     fn subject(&self, headers: &HeaderMap) -> Option<Subject> {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let bearer = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        let cookie = text(COOKIE).and_then(|cookies| {
-            cookies
-                .split("; ")
-                .find_map(|cookie| cookie.strip_prefix("login="))
-        });
+        let texts = |name| {
+            headers
+                .get_all(name)
+                .into_iter()
+                .filter_map(|value| value.to_str().ok())
+        };
+        let bearer = texts(AUTHORIZATION).find_map(|value| value.strip_prefix("Bearer "));
+        // There are other cookies in the header, and over HTTP/2 maybe several such headers.
+        let cookie = texts(COOKIE)
+            .flat_map(|cookies| cookies.split("; "))
+            .find_map(|cookie| cookie.strip_prefix("login="));
         self.table().get(bearer.or(cookie)?).cloned()
     }
 

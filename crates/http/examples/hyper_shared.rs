@@ -1,7 +1,8 @@
 //! A hyper server that reads a cluster with one identity of its own for all callers, and asks the API server about each
 //! of them: one watch serves everyone who may see it.
 //!
-//! Callers are known by headers that an authenticating proxy in front of it sets. Try it without a cluster:
+//! Callers are known by headers that an authenticating proxy in front of it sets. Try it without a cluster; it
+//! prints these lines, with its address:
 //!
 //! ```text
 //! cargo run -p krm-stream-http --example hyper_shared -- --simulator
@@ -9,7 +10,7 @@
 //!   'http://127.0.0.1:8080/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'
 //! ```
 //!
-//! Without `--simulator` it uses whatever kubectl would use, or the pod's service account. That identity needs the right
+//! `--listen ADDRESS` is where it listens; `127.0.0.1:0` takes any free port. Without `--simulator` it uses whatever kubectl would use, or the pod's service account. That identity needs the right
 //! to list and watch what is served, and the cluster role `system:auth-delegator`.
 
 use std::convert::Infallible;
@@ -36,20 +37,56 @@ use tower_service::Service as _;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+const USAGE: &str = "usage: hyper_shared [--listen ADDRESS] [--simulator]";
+
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let address = listen_address(&mut arguments)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // It ends when it is dropped.
     let mut simulator = None;
     let config = match arguments[..] {
-        [] => Config::infer().await?,
+        [] => cluster_of_kubectl().await?,
         ["--simulator"] => config_of(simulator.insert(simulated_cluster().await?))?,
-        _ => return Err("usage: hyper_shared [--simulator]".into()),
+        _ => return Err(USAGE.into()),
     };
-    // The proxy alone may reach it: whoever can set these headers is whoever they like.
-    let listener = TcpListener::bind("127.0.0.1:8080").await?;
-    serve(listener, gateway(KubeUpstream::from_config(config)?)?).await
+    let gateway = gateway(KubeUpstream::from_config(config)?)?;
+    // Nothing but the proxy may reach this address: whoever can set these headers is whoever they like.
+    let listener = listen(&address).await?;
+    let address = listener.local_addr()?;
+    println!("listening on http://{address}");
+    println!(
+        "try  curl -N -H 'X-Forwarded-User: ada' -H 'X-Forwarded-Groups: shop-viewers' \
+         'http://{address}/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'"
+    );
+    println!("The same without the group, which alone may see that namespace, ends with FORBIDDEN.");
+    serve(listener, gateway).await
+}
+
+/// The address after `--listen`, which is taken out of the arguments.
+fn listen_address(arguments: &mut Vec<String>) -> Result<String, BoxError> {
+    let Some(at) = arguments.iter().position(|argument| argument == "--listen") else {
+        return Ok("127.0.0.1:8080".to_owned());
+    };
+    let from_flag = arguments.split_off(at);
+    let [_, address, rest @ ..] = &from_flag[..] else {
+        return Err(USAGE.into());
+    };
+    arguments.extend_from_slice(rest);
+    Ok(address.clone())
+}
+
+async fn listen(address: &str) -> Result<TcpListener, BoxError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        format!("cannot listen on {address}: {error}; choose another address with --listen").into()
+    })
+}
+
+async fn cluster_of_kubectl() -> Result<Config, BoxError> {
+    Config::infer()
+        .await
+        .map_err(|error| format!("{error}; without a cluster, try --simulator").into())
 }
 
 /// The gateway: one identity reads, the API server decides who may see it.

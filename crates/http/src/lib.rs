@@ -5,6 +5,9 @@
 //! holds no Kubernetes knowledge: where objects come from is behind
 //! [`ClientFor`](krm_stream_protocol::ClientFor).
 //!
+//! [`Partition::per_caller`](krm_stream_protocol::Partition::per_caller) *says* that an upstream acts as the caller, and
+//! nothing can check that it does: it is `acting_as` below that makes it so.
+//!
 //! Dropping the response body is how a consumer leaves: the stream's check, opening or place at a feed goes with it.
 //!
 //! ```
@@ -13,21 +16,26 @@
 //! use krm_stream_http::Gateway;
 //! use krm_stream_protocol::{
 //!     AllowAll, BoxFuture, Client, ClientFor, GrantNamed, Partition, Principal, ResourceRule, ScopePolicy, StreamError,
-//!     Subject, Target, Upstream,
+//!     Subject, Target,
 //! };
+//! use krm_stream_upstream_kube::KubeUpstream;
 //!
-//! /// One upstream for everyone, as each caller.
-//! struct OneCluster(Arc<dyn Upstream>);
+//! /// One cluster, asked as whoever asks: the API server's RBAC decides what each caller sees.
+//! struct AsCaller(KubeUpstream);
 //!
-//! impl ClientFor for OneCluster {
-//!     fn client_for<'a>(&'a self, _: &'a Target, _: &'a Principal) -> BoxFuture<'a, Result<Client, StreamError>> {
-//!         let client = Client { upstream: Arc::clone(&self.0), partition: Partition::per_caller() };
-//!         Box::pin(std::future::ready(Ok(client)))
+//! impl ClientFor for AsCaller {
+//!     fn client_for<'a>(&'a self, _: &'a Target, principal: &'a Principal) -> BoxFuture<'a, Result<Client, StreamError>> {
+//!         let client = match self.0.acting_as(principal.subject()) {
+//!             Ok(upstream) => Ok(Client { upstream: Arc::new(upstream), partition: Partition::per_caller() }),
+//!             Err(_) => Err(StreamError::unauthenticated("your login cannot be passed on to the cluster")),
+//!         };
+//!         Box::pin(std::future::ready(client))
 //!     }
 //! }
 //!
-//! # fn build(upstream: Arc<dyn Upstream>) -> Result<Gateway, Box<dyn std::error::Error>> {
+//! # fn build(cluster: KubeUpstream) -> Result<Gateway, Box<dyn std::error::Error>> {
 //! let gateway = Gateway::builder()
+//!     // A header that a proxy in front of this service sets, and takes out of what browsers send.
 //!     .resolver(|request: &http::request::Parts| {
 //!         let user = request.headers.get("x-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
 //!         Ok(Principal::new(Subject::new(user)?))
@@ -38,7 +46,7 @@
 //!             .allow(ResourceRule::namespaced("", "configmaps")),
 //!     )
 //!     .authorizer(AllowAll::where_upstream_acts_as_caller())
-//!     .client_for(OneCluster(upstream))
+//!     .client_for(AsCaller(cluster))
 //!     .projection_policy(GrantNamed::default())
 //!     .build()?;
 //! # Ok(gateway)

@@ -36,10 +36,12 @@ pub struct GatewayBuilder {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A seam is missing.
-    #[error("the gateway has no {seam}: call .{seam}(…) on its builder; allowing all is an explicit type")]
+    #[error("the gateway has no {seam}: call .{seam}(…) on its builder, {advice}")]
     Missing {
         /// The builder's method.
         seam: &'static str,
+        /// What to give it.
+        advice: &'static str,
     },
     /// A setting has no meaning.
     #[error("{setting} must be {expected}")]
@@ -144,7 +146,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Builds the gateway. Must be called on a tokio runtime.
+    /// Builds the gateway. Must be called on a tokio runtime, the one that serves its streams.
     ///
     /// # Errors
     /// [`BuildError`] where a seam is missing or a setting has no meaning.
@@ -172,11 +174,31 @@ impl GatewayBuilder {
             None => random_key()?,
         };
         Ok(Gateway(Arc::new(Host {
-            resolver: required(self.resolver, "resolver")?,
-            scope_policy: required(self.scope_policy, "scope_policy")?,
-            authorizer: required(self.authorizer, "authorizer")?,
-            client_for: required(self.client_for, "client_for")?,
-            projection_policy: required(self.projection_policy, "projection_policy")?,
+            resolver: required(
+                self.resolver,
+                "resolver",
+                "with a function from a request's parts to the principal who is calling",
+            )?,
+            scope_policy: required(
+                self.scope_policy,
+                "scope_policy",
+                "with a ScopePolicy that allows what may be asked for",
+            )?,
+            authorizer: required(
+                self.authorizer,
+                "authorizer",
+                "with what decides about each caller; AllowAll allows everyone, and says so",
+            )?,
+            client_for: required(
+                self.client_for,
+                "client_for",
+                "with what chooses the upstream of each caller, and as whom it acts",
+            )?,
+            projection_policy: required(
+                self.projection_policy,
+                "projection_policy",
+                "with GrantNamed::default(), which withholds the values of Secrets, or a policy of your own",
+            )?,
             projections: self.projections,
             feeds: Feeds::new(
                 self.feeds,
@@ -192,8 +214,8 @@ impl GatewayBuilder {
     }
 }
 
-fn required<T>(seam: Option<T>, name: &'static str) -> Result<T, BuildError> {
-    seam.ok_or(BuildError::Missing { seam: name })
+fn required<T>(given: Option<T>, seam: &'static str, advice: &'static str) -> Result<T, BuildError> {
+    given.ok_or(BuildError::Missing { seam, advice })
 }
 
 fn random_key() -> Result<DigestKey, BuildError> {

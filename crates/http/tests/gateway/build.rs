@@ -40,7 +40,7 @@ async fn each_missing_seam_is_named_by_the_method_that_sets_it() {
     ];
     for (at, method) in methods.into_iter().enumerate() {
         let error = without(at).build().unwrap_err();
-        assert!(matches!(error, BuildError::Missing { seam } if seam == method));
+        assert!(matches!(error, BuildError::Missing { seam, .. } if seam == method));
         assert!(
             error.to_string().contains(&format!("call .{method}(…)")),
             "{error}"
