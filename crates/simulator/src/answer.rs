@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
+use crate::serve::indent;
+
 /// An HTTP answer that is given instead of, or by, the simulated API server.
 ///
 /// ```
@@ -35,6 +37,33 @@ impl Answer {
     /// A body of plain text.
     pub fn text(code: u16, body: impl Into<Bytes>) -> Self {
         Self::of_type(code, body, "text/plain; charset=utf-8")
+    }
+
+    /// No body, and no type of one.
+    pub fn empty(code: u16) -> Self {
+        let mut answer = Self::text(code, Bytes::new());
+        answer.headers.remove(header::CONTENT_TYPE);
+        answer
+    }
+
+    /// A page of HTML, as a proxy in between answers.
+    pub fn html(code: u16) -> Self {
+        let body = format!("<html>\r\n<body>\r\n<h1>{code}</h1>\r\n</body>\r\n</html>\r\n");
+        Self::of_type(code, body, "text/html")
+    }
+
+    /// The same with its JSON body over many lines, as an API server prints it for people.
+    #[must_use]
+    pub fn indented(self) -> Self {
+        let body = indent(&self.body);
+        self.with_body(body)
+    }
+
+    /// The same without this header.
+    #[must_use]
+    pub fn without_header(mut self, name: &str) -> Self {
+        self.headers.remove(name);
+        self
     }
 
     /// A redirect to another place.

@@ -28,6 +28,7 @@ use crate::{serve::serve, shared::Shared};
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionControl {
     reset: AtomicBool,
+    vanish: AtomicBool,
     close: Notify,
     go_away: Notify,
 }
@@ -36,6 +37,12 @@ impl ConnectionControl {
     /// Closes the connection with a TCP RST.
     pub(crate) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
+        self.close.notify_one();
+    }
+
+    /// Says nothing more on the connection, and does not close it.
+    pub(crate) fn vanish(&self) {
+        self.vanish.store(true, Ordering::Release);
         self.close.notify_one();
     }
 
@@ -52,7 +59,8 @@ pub(crate) async fn serve_connection(shared: Arc<Shared>, stream: TcpStream) {
     let control = Arc::new(ConnectionControl::default());
     let guard = shared.connection_opened(&control);
     let socket = Socket {
-        stream,
+        stream: Some(stream),
+        shared: Arc::clone(&shared),
         control: Arc::clone(&control),
     };
     let service = service_fn({
@@ -81,18 +89,32 @@ pub(crate) async fn serve_connection(shared: Arc<Shared>, stream: TcpStream) {
     drop(guard);
 }
 
-/// The socket; it is reset when it is dropped after a command to do so.
+/// The socket; when it is dropped after a command to do so, it is reset, or kept open in silence.
 struct Socket {
-    stream: TcpStream,
+    /// There until it is dropped.
+    stream: Option<TcpStream>,
+    shared: Arc<Shared>,
     control: Arc<ConnectionControl>,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.control.reset.load(Ordering::Acquire) {
+        let Some(stream) = self.stream.take() else {
+            return;
+        };
+        if self.control.vanish.load(Ordering::Acquire) {
+            self.shared.keep_in_silence(stream);
+        } else if self.control.reset.load(Ordering::Acquire) {
             // A failure leaves an ordinary close, which the peer sees as an end as well.
-            let _ = self.stream.set_zero_linger();
+            let _ = stream.set_zero_linger();
         }
+    }
+}
+
+impl Socket {
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Pin::new(stream))
     }
 }
 
@@ -102,7 +124,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.stream()?.poll_read(context, buffer)
     }
 }
 
@@ -112,15 +134,15 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, data)
+        self.stream()?.poll_write(context, data)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream()?.poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.stream()?.poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -128,10 +150,10 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
+        self.stream()?.poll_write_vectored(context, buffers)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.as_ref().is_some_and(TcpStream::is_write_vectored)
     }
 }

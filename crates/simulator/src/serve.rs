@@ -25,6 +25,7 @@ use crate::{
 };
 
 use self::body::{AnswerBody, complete, damaged, streamed};
+pub(crate) use self::indent::indent;
 
 /// What all steps of one request need.
 pub(crate) struct Exchange {
@@ -151,8 +152,7 @@ fn indented(parts: &Parts, answer: Answer) -> Answer {
     if !person || !json {
         return answer;
     }
-    let body = indent::indent(answer.body());
-    answer.with_body(body)
+    answer.indented()
 }
 
 fn with_common_headers(shared: &Shared, mut response: Response<AnswerBody>) -> Response<AnswerBody> {

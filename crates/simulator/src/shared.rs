@@ -10,6 +10,8 @@ use std::{
     time::SystemTime,
 };
 
+use tokio::net::TcpStream;
+
 use crate::{
     access::Access,
     builder::Settings,
@@ -29,6 +31,8 @@ pub(crate) struct Shared {
     store: Mutex<Store>,
     connections: Mutex<Connections>,
     audits: AtomicU64,
+    /// Connections whose host vanished, as their clients see it.
+    vanished: Mutex<Vec<TcpStream>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +61,7 @@ impl Shared {
             store: Mutex::new(store),
             connections: Mutex::default(),
             audits: AtomicU64::new(0),
+            vanished: Mutex::default(),
         }
     }
 
@@ -99,6 +104,20 @@ impl Shared {
         for control in self.connections().open.values().filter_map(Weak::upgrade) {
             command(&control);
         }
+    }
+
+    /// Keeps a connection open on which nothing is ever said or heard again.
+    pub(crate) fn keep_in_silence(&self, stream: TcpStream) {
+        self.vanished().push(stream);
+    }
+
+    /// Closes the connections that were kept in silence.
+    pub(crate) fn close_vanished(&self) {
+        self.vanished().clear();
+    }
+
+    fn vanished(&self) -> MutexGuard<'_, Vec<TcpStream>> {
+        self.vanished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {

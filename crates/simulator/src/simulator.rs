@@ -118,6 +118,12 @@ impl Simulator {
         self.shared.each_connection(ConnectionControl::reset);
     }
 
+    /// Says nothing more on any open connection and closes none, as a host that lost its power: its clients get neither
+    /// FIN nor RST, and no answer. New connections are served. [`Simulator::pause`] closes them.
+    pub fn vanish_connections(&self) {
+        self.shared.each_connection(ConnectionControl::vanish);
+    }
+
     /// Tells all connections to end after their open requests: GOAWAY in HTTP/2.
     pub fn go_away(&self) {
         self.shared.each_connection(ConnectionControl::go_away);
@@ -134,6 +140,7 @@ impl Simulator {
         if let Some(acceptor) = acceptor {
             acceptor.stop().await;
         }
+        self.shared.close_vanished();
     }
 
     /// Listens again at the same address after [`Simulator::pause`]. Does nothing if it listens. To

@@ -236,6 +236,14 @@ impl Status {
         format!("{{{}}}", members.join(","))
     }
 
+    /// The same line with an object that has neither `kind` nor `apiVersion`.
+    pub fn to_error_event_without_kind(&self) -> Bytes {
+        let object = self
+            .to_json()
+            .replacen(r#""kind":"Status","apiVersion":"v1","#, "", 1);
+        Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n"))
+    }
+
     /// The line of a watch that tells of this failure: an `ERROR` event, line end included.
     pub fn to_error_event(&self) -> Bytes {
         Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", self.to_json()))

@@ -95,6 +95,12 @@ pub enum StreamAction {
         /// How the watch ends then.
         ending: Ending,
     },
+    /// Of its next line it sends what comes before the middle of the first character of more than one byte (of a line
+    /// without one, half), and ends.
+    CutWithinCharacter {
+        /// How the watch ends then.
+        ending: Ending,
+    },
     /// It sends these bytes, whatever they are. A line needs its line end.
     Send(Bytes),
     /// It sends these bytes in the place of its next line.
@@ -103,14 +109,35 @@ pub enum StreamAction {
     Skip,
     /// It sends a bookmark at the version that it has reached.
     Bookmark,
+    /// It sends a bookmark at this version, whatever it is: one that goes backwards, one that does not order.
+    BookmarkAt(String),
+    /// It sends all changes after this version once more, in the order in which they happened, before it goes on. If they
+    /// are forgotten by now, it ends.
+    Replay {
+        /// The version, as the simulator counts.
+        after: u64,
+    },
     /// It sends nothing for so long, then goes on.
     Wait(Duration),
     /// From now on it waits so long after each line.
     Pace(Duration),
 }
 
+impl StreamAction {
+    /// It tells of this failure by an `ERROR` event, and goes on.
+    pub fn error(status: &Status) -> Self {
+        Self::Send(status.to_error_event())
+    }
+
+    /// The same with an object that has neither `kind` nor `apiVersion`.
+    pub fn error_without_kind(status: &Status) -> Self {
+        Self::Send(status.to_error_event_without_kind())
+    }
+}
+
 /// How a body ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ending {
     /// As a complete body does.
     Close,
@@ -118,6 +145,9 @@ pub enum Ending {
     Abort,
     /// The connection is reset (TCP RST).
     Reset,
+    /// The connection falls silent for ever, with neither FIN nor RST, as that of a host which lost its power. Over
+    /// HTTP/2 that takes all requests of the connection along.
+    Vanish,
 }
 
 /// How the body of an answer is damaged.

@@ -51,6 +51,10 @@ pub(crate) fn damaged(
                 control.reset();
                 std::future::pending().await
             }
+            Some(Ending::Vanish) => {
+                control.vanish();
+                std::future::pending().await
+            }
             None => std::future::pending().await,
         }
     });

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 /// The same JSON text, indented. Text that is not JSON comes out in pieces, but never fails.
-pub(super) fn indent(text: &[u8]) -> Bytes {
+pub(crate) fn indent(text: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(text.len() * 2);
     let mut depth = 0_usize;
     let mut in_string = false;

@@ -92,6 +92,7 @@ enum Item {
 enum NextLine {
     AsItIs,
     Cut(usize, Ending),
+    CutWithinCharacter(Ending),
     Replace(Bytes),
     Skip,
 }
@@ -253,6 +254,11 @@ impl WatchLines {
                 self.control.reset();
                 std::future::pending().await
             }
+            Ending::Vanish => {
+                tokio::task::yield_now().await;
+                self.control.vanish();
+                std::future::pending().await
+            }
         }
     }
 
@@ -280,10 +286,15 @@ impl WatchLines {
             StreamAction::End(ending) => self.state = State::Ending(ending),
             StreamAction::Silence => self.state = State::Silent,
             StreamAction::CutLine { bytes, ending } => self.next_line = NextLine::Cut(bytes, ending),
+            StreamAction::CutWithinCharacter { ending } => {
+                self.next_line = NextLine::CutWithinCharacter(ending);
+            }
             StreamAction::Send(bytes) => return Some(bytes).filter(|bytes| !bytes.is_empty()),
             StreamAction::Replace(bytes) => self.next_line = NextLine::Replace(bytes),
             StreamAction::Skip => self.next_line = NextLine::Skip,
             StreamAction::Bookmark => self.queue.push_front(Item::Bookmark(self.position)),
+            StreamAction::BookmarkAt(version) => return Some(bookmark(&self.resource, &version, false)),
+            StreamAction::Replay { after } => self.position = self.position.min(after),
             StreamAction::Wait(time) => self.state = State::Waiting(Instant::now() + time),
             StreamAction::Pace(time) => self.pace = Some(time),
         }
@@ -313,6 +324,10 @@ impl WatchLines {
                 self.state = State::Ending(ending);
                 line.slice(..bytes.min(line.len()))
             }
+            NextLine::CutWithinCharacter(ending) => {
+                self.state = State::Ending(ending);
+                line.slice(..middle_of_character(&line))
+            }
             NextLine::Replace(bytes) => bytes,
             NextLine::Skip => return None,
         };
@@ -331,6 +346,12 @@ impl WatchLines {
             Some(_) | None => next,
         }
     }
+}
+
+/// Where to cut a line so that a character is cut in two.
+fn middle_of_character(line: &[u8]) -> usize {
+    let first = line.iter().position(|byte| !byte.is_ascii());
+    first.map_or(line.len() / 2, |at| at + 1)
 }
 
 impl Drop for WatchLines {

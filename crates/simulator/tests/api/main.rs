@@ -11,6 +11,7 @@ mod access;
 mod client;
 mod crud;
 mod discovery;
+mod fault_list;
 mod faults;
 mod golden;
 mod lifecycle;
