@@ -45,6 +45,9 @@ pub struct AllowAll {
 impl AllowAll {
     /// For upstreams that act as the caller, so that the API server's RBAC stays the boundary. Refused together with
     /// a shared partition.
+    ///
+    /// Whether an upstream acts as the caller is known from its [`Partition`](crate::Partition) alone, and that is the
+    /// host's word: nothing can check it. One that does not makes this allow everything the gateway's own identity may read.
     pub const fn where_upstream_acts_as_caller() -> Self {
         Self {
             boundary: Boundary::AllowsAll,

@@ -31,6 +31,11 @@ pub struct Client {
 }
 
 /// Whose identity an upstream has.
+///
+/// This is the host's word, and **nothing can check it**: an upstream that is said to be the caller's and reads with the
+/// gateway's own rights shows every caller what the gateway may read. Say [`Isolated`](Self::Isolated) or
+/// [`PerCaller`](Self::PerCaller) only of an upstream that was made from this principal, by impersonation or with the
+/// caller's own credential.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Partition {
     /// The caller's, for one stream alone.
@@ -58,7 +63,8 @@ pub enum PartitionKey {
 }
 
 impl Partition {
-    /// All tabs of one caller share, still as that caller.
+    /// All tabs of one caller share, still as that caller. It makes no upstream act as anyone: the upstream beside it in
+    /// the [`Client`] must do so.
     pub const fn per_caller() -> Self {
         Self::PerCaller { narrowed_by: None }
     }
