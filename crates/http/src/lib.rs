@@ -1,8 +1,8 @@
 //! The gateway as a service: `http` requests in, event streams out.
 //!
-//! [`Gateway`] is a [`tower_service::Service`], so it mounts in axum, hyper or anything that speaks `http` and
-//! `http-body`. It checks who is calling and what for, joins the feed of the scope, and keeps the connection alive. It
-//! holds no Kubernetes knowledge: where objects come from is behind
+//! [`Gateway`] is a [`tower_service::Service`](https://docs.rs/tower-service), so it mounts in axum, hyper or anything
+//! that speaks `http` and `http-body`. It checks who is calling and what for, joins the feed of the scope, and keeps the
+//! connection alive. It holds no Kubernetes knowledge: where objects come from is behind
 //! [`ClientFor`](krm_stream_protocol::ClientFor).
 //!
 //! [`Partition::per_caller`](krm_stream_protocol::Partition::per_caller) *says* that an upstream acts as the caller, and
