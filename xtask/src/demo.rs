@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DemoError> {
     let release = std::env::var("KRM_RELEASE").is_ok_and(|value| value == "1");
     let mut build = process::cargo();
     build
-        .args(["build", "--quiet", "--package", "krm-stream-demo"])
+        .args(["build", "--package", "krm-stream-demo"])
         .current_dir(workspace::root());
     if release {
         build.arg("--release");
