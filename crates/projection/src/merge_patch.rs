@@ -57,6 +57,10 @@ pub enum PatchViolation {
 /// Every one of duplicate keys counts, however it is escaped. A patch under `metadata.resourceVersion` is accepted: it is
 /// a precondition.
 ///
+/// The patch is taken to have the shape of the object, which is not at hand here: where the object has an array, an
+/// object in the patch would replace it as a whole, with what a rule names in its elements. A structural schema admits no
+/// such patch; a host whose rules reach into arrays of a resource without one compares the shapes itself.
+///
 /// # Errors
 /// The first [`PatchViolation`] in the order of the patch.
 pub fn validate_merge_patch(

@@ -61,13 +61,20 @@ pub fn scope_parse(input: &[u8]) {
 
 fn refused(error: ScopeError) {
     let sentence = error.to_string();
-    assert!(sentence.len() <= LONGEST_REFUSAL && sentence.is_ascii(), "{sentence}");
+    assert!(
+        sentence.len() <= LONGEST_REFUSAL && sentence.is_ascii(),
+        "{sentence}"
+    );
 }
 
 fn accepted(request: &ScopeRequest) {
     let canonical = request.canonical_query();
     let again = ScopeRequest::parse(&canonical);
-    assert_eq!(again.as_ref(), Ok(request), "the canonical query is the same request");
+    assert_eq!(
+        again.as_ref(),
+        Ok(request),
+        "the canonical query is the same request"
+    );
     assert_eq!(again.map(|again| again.canonical_query()), Ok(canonical.clone()));
     assert!(
         canonical
@@ -90,14 +97,22 @@ fn path(scope: &Scope) {
         assert!(!segment.is_empty() && segment.len() <= 253, "{path}");
         let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
         assert!(segment.bytes().all(legal), "{path}");
-        assert!(!segment.starts_with(['-', '.']) && !segment.ends_with(['-', '.']), "{path}");
+        assert!(
+            !segment.starts_with(['-', '.']) && !segment.ends_with(['-', '.']),
+            "{path}"
+        );
     }
     let mut expected = match scope.group() {
         Some(group) => vec!["", "apis", group],
         None => vec!["", "api"],
     };
     expected.push(scope.version());
-    expected.extend(scope.namespace().iter().flat_map(|namespace| ["namespaces", *namespace]));
+    expected.extend(
+        scope
+            .namespace()
+            .iter()
+            .flat_map(|namespace| ["namespaces", *namespace]),
+    );
     expected.push(scope.resource());
     assert_eq!(segments, expected);
 }
@@ -124,7 +139,10 @@ fn field_selector(scope: &Scope) {
         });
     }
     assert_eq!(Some(&*name), scope.name());
-    assert!(!matches!(&*name, "" | "." | "..") && !name.contains(['/', '%']), "{name:?}");
+    assert!(
+        !matches!(&*name, "" | "." | "..") && !name.contains(['/', '%']),
+        "{name:?}"
+    );
     assert!(!name.chars().any(char::is_control), "{name:?}");
 }
 
@@ -174,7 +192,9 @@ fn plain(text: &str) -> Option<String> {
         match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let digits = rest.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+                let digits = rest
+                    .get(..2)
+                    .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
                 bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
                 rest = &rest[2..];
             }

@@ -32,7 +32,10 @@ pub fn sse_decode(input: &[u8]) {
             let explicit_type = Some(event.event_type()).filter(|name| *name != "message");
             // A byte that is no UTF-8 becomes three.
             let taken = event.data().len() + explicit_type.unwrap_or_default().len();
-            assert!(taken <= 3 * limit, "{taken} bytes of an event at a limit of {limit}");
+            assert!(
+                taken <= 3 * limit,
+                "{taken} bytes of an event at a limit of {limit}"
+            );
         }
         let expected = by_the_specification(input);
         if whole.has_failed {
@@ -102,7 +105,11 @@ fn by_the_specification(input: &[u8]) -> (Vec<Fields>, Option<Duration>) {
     for line in lines {
         if line.is_empty() {
             if let Some(lines) = data.strip_suffix('\n') {
-                let name = if event_type.is_empty() { "message" } else { event_type };
+                let name = if event_type.is_empty() {
+                    "message"
+                } else {
+                    event_type
+                };
                 events.push((lines.to_owned(), name.to_owned(), last_id.to_owned()));
             }
             data.clear();
