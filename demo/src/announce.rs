@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 
+use crate::identity::IdentityFlag;
 use crate::routes::STREAM_PATH;
 
 /// Where things are.
@@ -14,6 +15,8 @@ pub(crate) struct Announcement<'a> {
     pub(crate) simulator: Option<String>,
     /// The query of a scope that is worth a look.
     pub(crate) example: &'a str,
+    /// How the one who tries it is known.
+    pub(crate) identity: &'a IdentityFlag,
 }
 
 impl Announcement<'_> {
@@ -25,8 +28,12 @@ impl Announcement<'_> {
 
     fn text(&self) -> String {
         let page = reachable(self.page);
+        let caller = match self.identity {
+            IdentityFlag::Anonymous => String::new(),
+            IdentityFlag::Header(header) => format!("-H '{header}: you' "),
+        };
         let mut text = format!(
-            "page http://{page}/\ntry  curl -N 'http://{page}{STREAM_PATH}?{}'\n",
+            "page http://{page}/\ntry  curl -N {caller}'http://{page}{STREAM_PATH}?{}'\n",
             self.example
         );
         // Writing to a string does not fail.
@@ -60,6 +67,7 @@ mod tests {
             admin: Some("0.0.0.0:9090".parse().unwrap()),
             simulator: Some("http://127.0.0.1:6443".to_owned()),
             example: "version=v1&resource=pods&namespace=shop",
+            identity: &IdentityFlag::Anonymous,
         };
         assert_eq!(
             announcement.text(),
@@ -67,6 +75,23 @@ mod tests {
              try  curl -N 'http://127.0.0.1:8080/resource-stream/v1?version=v1&resource=pods&namespace=shop'\n\
              admin http://localhost:9090\n\
              simulator http://127.0.0.1:6443\n"
+        );
+    }
+
+    #[test]
+    fn the_line_to_try_names_a_user_where_one_has_to_be_named() {
+        let announcement = Announcement {
+            page: "127.0.0.1:8080".parse().unwrap(),
+            admin: None,
+            simulator: None,
+            example: "version=v1&resource=pods&namespace=shop",
+            identity: &"header:X-Remote-User".parse().unwrap(),
+        };
+        assert_eq!(
+            announcement.text(),
+            "page http://127.0.0.1:8080/\n\
+             try  curl -N -H 'x-remote-user: you' \
+             'http://127.0.0.1:8080/resource-stream/v1?version=v1&resource=pods&namespace=shop'\n"
         );
     }
 }

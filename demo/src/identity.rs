@@ -144,8 +144,14 @@ impl fmt::Display for IdentityFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anonymous => f.write_str("anonymous"),
-            Self::Header(HeaderFlag(name)) => write!(f, "header:{name}"),
+            Self::Header(name) => write!(f, "header:{name}"),
         }
+    }
+}
+
+impl fmt::Display for HeaderFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

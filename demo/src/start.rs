@@ -91,6 +91,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
         admin: listeners.admin.as_ref().map(|(_, address)| *address),
         simulator: backend.simulation.as_ref().map(Simulation::url),
         example: presets.first().map_or(FALLBACK_EXAMPLE, Preset::query),
+        identity: &flags.access.identity,
     };
     let hosts = listeners.hosts(&flags.server);
     let beside_page = flags.server.figures() == Figures::BesideThePage;
