@@ -5,6 +5,7 @@
 //! validated they stop early instead of panicking.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -24,8 +25,8 @@ pub fn validate(text: &[u8]) -> Result<(), JsonError> {
         .map_err(JsonError)
 }
 
-/// One member of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One member of an object. Its `Debug` shows where it stands, no content.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Member<'a> {
     /// The key as it was spelled, without its quotes.
     pub key: &'a [u8],
@@ -35,6 +36,15 @@ pub struct Member<'a> {
     pub value: &'a [u8],
     /// Where the value stands in the text.
     pub value_range: Range<usize>,
+}
+
+impl fmt::Debug for Member<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member")
+            .field("key_range", &self.key_range)
+            .field("value_range", &self.value_range)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Member<'_> {
@@ -56,10 +66,20 @@ pub fn members(text: &[u8]) -> Members<'_> {
 }
 
 /// Iterator of [`members`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Members<'a> {
     text: &'a [u8],
     at: usize,
+}
+
+impl fmt::Debug for Members<'_> {
+    /// Shows lengths only: the text may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Members")
+            .field("bytes", &self.text.len())
+            .field("at", &self.at)
+            .finish()
+    }
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -105,10 +125,20 @@ pub fn elements(text: &[u8]) -> Elements<'_> {
 }
 
 /// Iterator of [`elements`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Elements<'a> {
     text: &'a [u8],
     at: usize,
+}
+
+impl fmt::Debug for Elements<'_> {
+    /// Shows lengths only: the text may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elements")
+            .field("bytes", &self.text.len())
+            .field("at", &self.at)
+            .finish()
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {

@@ -1,5 +1,6 @@
 //! One page of a LIST, and its items as a watch would have sent them.
 
+use std::fmt;
 use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -9,7 +10,6 @@ use krm_stream_protocol::{Object, ResourceVersion};
 use crate::status::Status;
 
 /// A page that was read whole. Its items stay slices of it until they are asked for.
-#[derive(Debug)]
 pub(crate) struct Page {
     text: Bytes,
     items: std::vec::IntoIter<Range<usize>>,
@@ -126,6 +126,16 @@ impl Page {
         }
         completed.put_slice(&item[1..]);
         completed.freeze()
+    }
+}
+
+impl fmt::Debug for Page {
+    /// Shows lengths only: an item may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("bytes", &self.text.len())
+            .field("items", &self.items.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The body of a watch: chunks in, events out. No transport and no clock is known here.
 
+use std::fmt;
+
 use bytes::{Bytes, BytesMut};
 use krm_stream_protocol::{SessionEnd, UpstreamError, UpstreamErrorKind, WatchEvent};
 
@@ -35,7 +37,7 @@ pub fn decode_watch(
     let mut chunks = body.into_iter();
     let mut events = Vec::new();
     loop {
-        let decoded = match decoder.next() {
+        let step = match decoder.next() {
             Decoded::NeedsMore => match chunks.next() {
                 Some(chunk) => {
                     decoder.push(chunk);
@@ -43,9 +45,9 @@ pub fn decode_watch(
                 }
                 None => decoder.finish(),
             },
-            decoded => decoded,
+            step => step,
         };
-        match decoded {
+        match step {
             Decoded::Event(event) => events.push(event),
             Decoded::Part | Decoded::NeedsMore => {}
             Decoded::Refused(status) => return (events, status.classify(None, None).into()),
@@ -87,7 +89,7 @@ enum Form {
     /// One event a line.
     Lines,
     /// One document over several lines: an error that was printed for people.
-    Document(BytesMut),
+    Document(Document),
     /// The body has ended; its last line has been handed out.
     Ended,
 }
@@ -147,9 +149,9 @@ impl WatchDecoder {
         let form = std::mem::replace(&mut self.form, Form::Ended);
         match form {
             Form::Ended => Decoded::Ended,
-            Form::Document(text) => match document_line(text, &rest) {
-                Document::Begun(_) => Decoded::Ended,
-                Document::Complete(decoded) => decoded,
+            Form::Document(mut document) => match document.line(&rest) {
+                Some(decoded) => decoded,
+                None => Decoded::Ended,
             },
             Form::Unknown | Form::Lines => match envelope::decode(&rest) {
                 Line::Event(event) => Decoded::Event(event),
@@ -162,9 +164,8 @@ impl WatchDecoder {
 
     /// A whole line; `None` where it is blank.
     fn line(&mut self, line: &Bytes) -> Option<Decoded> {
-        if let Form::Document(text) = &mut self.form {
-            let text = std::mem::take(text);
-            return Some(self.document_line(text, line));
+        if let Form::Document(document) = &mut self.form {
+            return Some(document.line(line).unwrap_or(Decoded::Part));
         }
         match envelope::decode(line) {
             Line::Blank => None,
@@ -175,46 +176,117 @@ impl WatchDecoder {
             Line::Error(status) => Some(Decoded::Refused(status)),
             Line::Unreadable(cause) => Some(unreadable(cause)),
             Line::Incomplete => Some(match self.form {
-                Form::Unknown => self.document_line(BytesMut::new(), line),
+                Form::Unknown => {
+                    let mut document = Document::default();
+                    let decoded = document.line(line).unwrap_or(Decoded::Part);
+                    self.form = Form::Document(document);
+                    decoded
+                }
                 Form::Lines | Form::Document(_) | Form::Ended => unreadable(BrokenLine),
             }),
         }
     }
+}
 
-    fn document_line(&mut self, text: BytesMut, line: &[u8]) -> Decoded {
-        match document_line(text, line) {
-            Document::Begun(text) => {
-                self.form = Form::Document(text);
-                Decoded::Part
-            }
-            Document::Complete(decoded) => decoded,
+/// One document over several lines, as far as it has come.
+#[derive(Default)]
+struct Document {
+    text: BytesMut,
+    /// How many objects and arrays are open. A document is decoded when none is: to try at each line that might be the last
+    /// would take time quadratic in the lines.
+    depth: usize,
+}
+
+impl Document {
+    /// Adds a line. `None` as long as more is to come.
+    fn line(&mut self, line: &[u8]) -> Option<Decoded> {
+        if self.text.len() + line.len() > DOCUMENT_BYTES {
+            return Some(unreadable(OddDocument));
+        }
+        self.text.extend_from_slice(line);
+        self.text.extend_from_slice(b"\n");
+        let Some(depth) = depth_after(self.depth, line) else {
+            return Some(unreadable(OddDocument));
+        };
+        self.depth = depth;
+        if self.depth > 0 || !line.trim_ascii_end().ends_with(b"}") {
+            return None;
+        }
+        match envelope::decode(&Bytes::copy_from_slice(&self.text)) {
+            Line::Error(status) => Some(Decoded::Refused(status)),
+            Line::Incomplete => None,
+            Line::Blank | Line::Event(_) | Line::Unreadable(_) => Some(unreadable(OddDocument)),
         }
     }
 }
 
-/// A document after one more line.
-enum Document {
-    Begun(BytesMut),
-    Complete(Decoded),
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("bytes", &self.text.len())
+            .finish_non_exhaustive()
+    }
 }
 
-/// Adds a line to a document, which is complete when it is valid.
-fn document_line(mut text: BytesMut, line: &[u8]) -> Document {
-    if text.len() + line.len() > DOCUMENT_BYTES {
-        return Document::Complete(unreadable(OddDocument));
+/// How many objects and arrays are open after `line`, if `depth` were before it; `None` if a string is, for none goes over
+/// a line end: nothing that follows could complete it.
+fn depth_after(mut depth: usize, line: &[u8]) -> Option<usize> {
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
     }
-    text.extend_from_slice(line);
-    text.extend_from_slice(b"\n");
-    if !line.trim_ascii_end().ends_with(b"}") {
-        return Document::Begun(text);
-    }
-    match envelope::decode(&Bytes::copy_from_slice(&text)) {
-        Line::Error(status) => Document::Complete(Decoded::Refused(status)),
-        Line::Incomplete => Document::Begun(text),
-        Line::Blank | Line::Event(_) | Line::Unreadable(_) => Document::Complete(unreadable(OddDocument)),
-    }
+    (!in_string).then_some(depth)
 }
 
 fn unreadable(cause: impl std::error::Error + Send + Sync + 'static) -> Decoded {
     Decoded::Failed(UpstreamError::new(UpstreamErrorKind::Unreadable).with_cause(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_complete_at_the_brace_that_closes_it_and_at_no_other() {
+        let text = concat!(
+            "{\n    \"kind\": \"Status\",\n    \"details\": {\n        \"name\": \"a \\\"brace\\\" }\",\n        \"kind\": \"x\"\n    },\n",
+            "    \"message\": \"no } and no { counts here \\\\\",\n    \"code\": 410\n}\n",
+        );
+        let mut decoder = WatchDecoder::new(1024);
+        decoder.push(Bytes::from_static(text.as_bytes()));
+        let lines = text.lines().count();
+        for _ in 1..lines {
+            assert!(matches!(decoder.next(), Decoded::Part));
+        }
+        assert!(matches!(decoder.next(), Decoded::Refused(status) if status.code == Some(410)));
+    }
+
+    #[test]
+    fn a_document_of_many_closing_braces_takes_no_quadratic_time() {
+        // 16,000 lines that each end with a brace: decoded at each, this is half a gigabyte of JSON.
+        let text = format!("{{\"a\":[\n{{}}\n{}", ",{}\n".repeat(16_000));
+        let began = tokio::time::Instant::now();
+        let (events, end) = decode_watch([text.into()], 1024);
+        assert!(events.is_empty() && matches!(end, SessionEnd::Closed));
+        assert!(began.elapsed().as_millis() < 1000, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn debug_shows_no_content() {
+        let mut decoder = WatchDecoder::new(1024);
+        decoder.push(Bytes::from_static(b"{\"canary\":\n[\"canary"));
+        assert!(matches!(decoder.next(), Decoded::Part));
+        assert!(!format!("{decoder:?}").contains("canary"));
+        assert!(matches!(decoder.next(), Decoded::NeedsMore));
+        assert!(!format!("{decoder:?}").contains("canary"));
+        let list = Bytes::from_static(br#"{"metadata":{},"items":[{"canary":"canary"}]}"#);
+        assert!(!format!("{:?}", crate::page::Page::read(list).unwrap()).contains("canary"));
+    }
 }

@@ -69,3 +69,20 @@ fn readers_stop_on_text_that_is_not_json() {
         assert!(elements(text.as_bytes()).take(100).count() < 100);
     }
 }
+
+#[test]
+fn debug_shows_no_content() {
+    let text = br#"{"token":"canary","list":["canary"]}"#;
+    let list = last_member(text, "list").unwrap();
+    for shown in [
+        format!("{:?}", members(text)),
+        format!("{:?}", members(text).collect::<Vec<_>>()),
+        format!("{:?}", elements(list)),
+    ] {
+        // A slice is shown as its numbers.
+        assert!(
+            !shown.contains("canary") && !shown.contains("99, 97, 110"),
+            "{shown}"
+        );
+    }
+}
