@@ -29,5 +29,7 @@ mod simulated;
 mod stale;
 #[path = "cases/streaming_lists.rs"]
 mod streaming_lists;
+#[path = "cases/table.rs"]
+mod table;
 #[path = "cases/versions.rs"]
 mod versions;
