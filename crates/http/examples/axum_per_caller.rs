@@ -20,6 +20,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -62,7 +63,13 @@ async fn main() -> Result<(), BoxError> {
     };
     let app = app(KubeUpstream::from_config(config)?)?;
     let listener = listen(&address).await?;
-    let address = listener.local_addr()?;
+    announce(listener.local_addr()?);
+    axum::serve(listener, app).await?;
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
+fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
     println!("try  token=$(curl -s -d ada http://{address}/login)");
     println!(
@@ -70,8 +77,6 @@ async fn main() -> Result<(), BoxError> {
          'http://{address}/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'"
     );
     println!("The same as `bob`, who may see nothing in that namespace, ends with FORBIDDEN.");
-    axum::serve(listener, app).await?;
-    Ok(())
 }
 
 /// The address after `--listen`, which is taken out of the arguments.

@@ -15,6 +15,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -54,14 +55,18 @@ async fn main() -> Result<(), BoxError> {
     let gateway = gateway(KubeUpstream::from_config(config)?)?;
     // Nothing but the proxy may reach this address: whoever can set these headers is whoever they like.
     let listener = listen(&address).await?;
-    let address = listener.local_addr()?;
+    announce(listener.local_addr()?);
+    serve(listener, gateway).await
+}
+
+#[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
+fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
     println!(
         "try  curl -N -H 'X-Forwarded-User: ada' -H 'X-Forwarded-Groups: shop-viewers' \
          'http://{address}/resource-stream/v1?version=v1&resource=configmaps&namespace=shop'"
     );
     println!("The same without the group, which alone may see that namespace, ends with FORBIDDEN.");
-    serve(listener, gateway).await
 }
 
 /// The address after `--listen`, which is taken out of the arguments.
