@@ -16,7 +16,6 @@ const END: &[u8] = b"\n\n";
 /// not appear.
 ///
 /// Dropping it is leaving.
-#[derive(Debug)]
 pub struct Frames {
     stream: GatewayStream,
     /// What has come and is not handed out; the last event may be incomplete.
@@ -44,6 +43,16 @@ impl Frames {
                 return Some(Frame(frame));
             }
         }
+    }
+}
+
+impl std::fmt::Debug for Frames {
+    /// Shows lengths only.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frames")
+            .field("stream", &self.stream)
+            .field("pending", &self.pending.len())
+            .finish()
     }
 }
 

@@ -151,18 +151,8 @@ impl GatewayBuilder {
     /// # Errors
     /// [`BuildError`] where a seam is missing or a setting has no meaning.
     pub fn build(self) -> Result<Gateway, BuildError> {
-        if self.streams.heartbeat_interval.is_zero() {
-            return Err(BuildError::Setting {
-                setting: "heartbeat_interval",
-                expected: "longer than zero",
-            });
-        }
-        if self.streams.check_timeout.is_zero() {
-            return Err(BuildError::Setting {
-                setting: "reauthorization_timeout",
-                expected: "longer than zero",
-            });
-        }
+        bounded("heartbeat_interval", self.streams.heartbeat_interval)?;
+        bounded("reauthorization_timeout", self.streams.check_timeout)?;
         if self.feeds.queue_depth == 0 {
             return Err(BuildError::Setting {
                 setting: "queue_depth",
@@ -212,6 +202,19 @@ impl GatewayBuilder {
             origin: Instant::now(),
         })))
     }
+}
+
+/// A longer wait than this is none, and adding it to a clock may overflow.
+const LONGEST_INTERVAL: Duration = Duration::from_hours(24);
+
+fn bounded(setting: &'static str, interval: Duration) -> Result<(), BuildError> {
+    if interval.is_zero() || interval > LONGEST_INTERVAL {
+        return Err(BuildError::Setting {
+            setting,
+            expected: "longer than zero and at most a day",
+        });
+    }
+    Ok(())
 }
 
 fn required<T>(given: Option<T>, seam: &'static str, advice: &'static str) -> Result<T, BuildError> {

@@ -58,6 +58,7 @@ async fn settings_without_a_meaning_are_named() {
             complete().heartbeat_interval(Duration::ZERO),
             "heartbeat_interval",
         ),
+        (complete().heartbeat_interval(Duration::MAX), "heartbeat_interval"),
         (
             complete().reauthorization_timeout(Duration::ZERO),
             "reauthorization_timeout",
