@@ -5,7 +5,7 @@ use std::error::Error;
 use http::request::Parts;
 use krm_stream_protocol::{BoxFuture, Principal, StreamError};
 
-/// Why a caller could not be resolved. A [`StreamError`] chooses its own code and text; anything else is
+/// Why a caller could not be resolved. A `StreamError` chooses its own code and text; anything else is
 /// `UNAUTHENTICATED` with a fixed text, and goes to diagnostics.
 pub type ResolveError = Box<dyn Error + Send + Sync>;
 
