@@ -122,8 +122,16 @@ mod tests {
         for _ in 0..6 {
             assert_eq!(backoff.failed(&"k", later, None), Duration::from_millis(900));
         }
-        assert_eq!(backoff.failed(&"k", later, Some(secs(7))), secs(7), "a longer hint");
-        assert_eq!(backoff.failed(&"k", later + secs(7), None), secs(2), "the next attempt");
+        assert_eq!(
+            backoff.failed(&"k", later, Some(secs(7))),
+            secs(7),
+            "a longer hint"
+        );
+        assert_eq!(
+            backoff.failed(&"k", later + secs(7), None),
+            secs(2),
+            "the next attempt"
+        );
     }
 
     #[test]
