@@ -180,3 +180,18 @@ async fn dropping_a_session_drops_the_body_it_reads() {
     drop(session);
     assert!(record.a_body_was_dropped());
 }
+
+#[test]
+fn a_first_line_that_ends_within_a_string_is_unreadable_at_once_and_not_waited_for() {
+    let torn = "{\"type\":\"ADDED\",\"object\":{\"data\":{\"k\":\"value}}\n";
+    let (events, end) = krm_stream_upstream_kube::decode_watch([torn.into()], 1024);
+    assert!(events.is_empty());
+    let krm_stream_protocol::SessionEnd::Failed(error) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(error.kind(), &krm_stream_protocol::UpstreamErrorKind::Unreadable);
+    // One that ends between two members may go on: so a Status that was printed for people does.
+    let printed = "{\n  \"kind\": \"Status\",\n  \"code\": 410,\n  \"reason\": \"Gone\"\n}\n";
+    let (_, end) = krm_stream_upstream_kube::decode_watch([printed.into()], 1024);
+    assert!(matches!(end, krm_stream_protocol::SessionEnd::Expired), "{end:?}");
+}
