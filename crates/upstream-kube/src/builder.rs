@@ -45,11 +45,11 @@ pub enum BuildError {
     /// The proxy of the configuration cannot be used.
     #[error("the proxy of the configuration cannot be used: {0}")]
     Proxy(&'static str),
-    /// A duration must be longer than nothing.
-    #[error("{0} must be longer than nothing")]
-    ZeroDuration(&'static str),
+    /// A wait must have a sensible bound.
+    #[error("{0} must be longer than nothing and at most a day")]
+    Unbounded(&'static str),
     /// `watch_timeout` is asked for in whole seconds.
-    #[error("watch_timeout must be at least 1 s, whole seconds, and its first end not after its second")]
+    #[error("watch_timeout must be whole seconds, from 1 s to a day, and its first end not after its second")]
     WatchTimeout,
     /// A limit is too small.
     #[error("{name} must be at least {least}")]
@@ -63,6 +63,8 @@ pub enum BuildError {
 
 /// No object is smaller than this, so a smaller limit is a mistake.
 const LEAST_LINE_BYTES: usize = 1024;
+/// A longer wait than this is none, and adding it to a clock may overflow.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 impl KubeUpstreamBuilder {
     pub(crate) fn from_config(config: Config) -> Self {
@@ -202,8 +204,8 @@ fn check(settings: &Settings) -> Result<(), BuildError> {
         ("snapshot_timeout for a line", settings.snapshot_line_timeout),
         ("snapshot_timeout in all", settings.snapshot_timeout),
     ] {
-        if duration.is_zero() {
-            return Err(BuildError::ZeroDuration(name));
+        if duration.is_zero() || duration > LONGEST_WAIT {
+            return Err(BuildError::Unbounded(name));
         }
     }
     let (from, to) = match settings.watch_timeout {
@@ -211,7 +213,7 @@ fn check(settings: &Settings) -> Result<(), BuildError> {
         WatchTimeout::Between(from, to) => (from, to),
     };
     let is_whole = |timeout: Duration| timeout.as_secs() > 0 && timeout.subsec_nanos() == 0;
-    if !is_whole(from) || !is_whole(to) || from > to {
+    if !is_whole(from) || !is_whole(to) || from > to || to > LONGEST_WAIT {
         return Err(BuildError::WatchTimeout);
     }
     if settings.max_line_bytes < LEAST_LINE_BYTES {

@@ -55,6 +55,8 @@ fn settings_that_cannot_work_are_refused() {
     for wrong in [
         builder().connect_timeout(Duration::ZERO),
         builder().open_timeout(Duration::ZERO),
+        builder().snapshot_timeout(Duration::from_secs(30), Duration::MAX),
+        builder().watch_timeout(Duration::from_hours(25)),
         builder().snapshot_timeout(Duration::ZERO, second),
         builder().snapshot_timeout(second, Duration::ZERO),
         builder().watch_timeout(Duration::from_millis(1500)),
