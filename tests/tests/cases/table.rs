@@ -28,12 +28,12 @@ fn the_table_names_tests_that_exist() {
     }
     let table = fs::read_to_string(tests.join("README.md")).unwrap();
     let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| ")).collect();
-    let named: Vec<_> = rows
+    let cited: Vec<_> = rows
         .iter()
         .flat_map(|row| row.split('`').skip(1).step_by(2))
         .filter(|name| name.matches('_').count() > 1 && !name.contains('/'))
         .collect();
-    assert!(named.len() > 80, "{}", named.len());
-    let unknown: Vec<_> = named.iter().filter(|name| !names.contains(**name)).collect();
+    assert!(cited.len() > 80, "{}", cited.len());
+    let unknown: Vec<_> = cited.iter().filter(|name| !names.contains(**name)).collect();
     assert!(unknown.is_empty(), "no such test: {unknown:?}");
 }

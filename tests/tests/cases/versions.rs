@@ -1,9 +1,12 @@
 //! Which version a session resumes from, and what bookmarks say of it.
 
+use krm_stream_simulator::{Fault, RequestMatch, Simulator, StreamAction, StreamPoint, StreamStep};
+
 use crate::api_server::{
     APP, Answer, SECOND, added, bookmark, boundary, deleted, gateway, item, line, modified, page,
     refused_streaming_list, words,
 };
+use crate::simulated::{self, change, create};
 
 #[tokio::test(start_paused = true)]
 async fn after_a_list_the_watch_starts_at_the_lists_version_and_not_at_an_items() {
@@ -94,8 +97,10 @@ async fn a_bookmark_that_goes_backwards_brings_nothing_back() {
                 .then_wait(SECOND * 10)
                 .then_break();
         }
-        // The server replays what was told already.
-        Answer::ok(added("a", "505") + &deleted("a", "510") + &modified("b", "530") + &modified("b", "531"))
+        // The server replays what was told already, and an object that came and went before the bookmark.
+        Answer::ok(added("a", "505") + &deleted("a", "510") + &added("gone", "520") + &modified("b", "530"))
+            .then_wait(SECOND)
+            .then_data(modified("b", "531"))
             .then_hang()
     });
     let mut connection = gateway.connect(APP);
@@ -109,5 +114,48 @@ async fn a_bookmark_that_goes_backwards_brings_nothing_back() {
     assert_eq!(connection.uids(), ["uid-b"]);
     assert!(String::from_utf8_lossy(connection.raw()).contains("\"at\":\"531\""));
     assert!(!String::from_utf8_lossy(connection.raw()).contains("\"at\":\"530\""));
+    assert!(!String::from_utf8_lossy(connection.raw()).contains("gone"));
     assert_eq!(server.summaries(), ["streaming list", "watch 530"]);
+}
+
+#[tokio::test]
+async fn changes_that_a_server_tells_once_more_out_of_order_are_told_to_nobody() {
+    let simulator = Simulator::start().await.unwrap();
+    create(&simulator, "a");
+    create(&simulator, "gone");
+    let gateway = simulated::gateway(&simulator);
+    let mut connection = gateway.connect(APP);
+    assert_eq!(
+        words(&mut connection, 4).await,
+        ["reset", "added a", "added gone", "synced"]
+    );
+    for value in ["second", "third"] {
+        change(&simulator, "a", value);
+        assert_eq!(words(&mut connection, 1).await, ["modified a"]);
+    }
+    simulator.delete("configmaps", "app", "gone").unwrap();
+    assert_eq!(words(&mut connection, 1).await, ["deleted gone"]);
+    let step = |action| StreamStep {
+        at: StreamPoint::Start,
+        action,
+    };
+    simulator.faults().add(
+        RequestMatch::resumed_watch(),
+        Fault::Stream(vec![
+            step(StreamAction::BookmarkAt("3".to_owned())),
+            step(StreamAction::Replay { after: 1 }),
+        ]),
+    );
+    simulator.close_watches();
+    simulated::until(|| simulator.counts().watch == 2 && simulator.counts().open_watches == 1).await;
+    assert!(simulated::is_quiet(&mut connection).await);
+    change(&simulator, "a", "last");
+    let event = connection.events(1).await.concat();
+    assert!(event.contains("\"value\":\"last\""), "{event}");
+    let uid = simulator.get("configmaps", "app", "a").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(connection.uids(), [uid.as_str().unwrap()]);
+    // An open watch that tells old states once more changes nothing either.
+    simulator.order(&RequestMatch::watch(), StreamAction::Replay { after: 1 });
+    assert!(simulated::is_quiet(&mut connection).await);
+    assert_eq!(connection.uids(), [uid.as_str().unwrap()]);
 }
