@@ -111,28 +111,30 @@ async fn a_whole_last_line_counts_and_half_a_line_is_dropped_and_asked_for_again
 
 #[tokio::test]
 async fn a_line_cut_by_the_connection_is_dropped_and_resumed_from() {
-    for bytes in [1, 40, 120] {
+    let cuts = [1, 40, 120].map(|bytes| StreamAction::CutLine {
+        bytes,
+        ending: Ending::Abort,
+    });
+    let within_a_character =
+        [Ending::Close, Ending::Abort].map(|ending| StreamAction::CutWithinCharacter { ending });
+    for cut in cuts.into_iter().chain(within_a_character) {
         let simulator = Simulator::start().await.unwrap();
         create(&simulator, "a");
         simulator.faults().add(
             RequestMatch::watch(),
-            Fault::stream(
-                StreamPoint::AfterBoundary,
-                StreamAction::CutLine {
-                    bytes,
-                    ending: Ending::Abort,
-                },
-            ),
+            Fault::stream(StreamPoint::AfterBoundary, cut.clone()),
         );
         let gateway = gateway(&simulator);
         let mut connection = gateway.connect(APP);
         assert_eq!(words(&mut connection, 3).await, ["reset", "added a", "synced"]);
-        change(&simulator, "a", "cut");
+        change(&simulator, "a", TEXT);
+        let events = connection.events(1).await;
         assert_eq!(
-            words(&mut connection, 1).await,
-            ["modified a"],
-            "told by the resumed watch"
+            type_of(&events[0]),
+            "modified",
+            "told by the resumed watch, {cut:?}"
         );
+        assert!(events[0].contains("日本 🦀"));
         assert_eq!(asked(&simulator), ["streaming list", "watch 2"]);
     }
 }
