@@ -88,6 +88,10 @@ pub(crate) struct AccessFlags {
     /// How it is decided whether a caller may read a scope.
     #[arg(long, value_enum, env = "KRM_AUTHORIZE", default_value_t = Authorize::AllowAll)]
     pub(crate) authorize: Authorize,
+    /// How long what a review decided is used again; a right that is taken away takes effect that much later
+    /// [default: each check is asked].
+    #[arg(long, value_name = "DURATION", env = "KRM_DECISION_CACHE", value_parser = positive_duration)]
+    pub(crate) decision_cache: Option<Duration>,
     /// How a caller is known: `anonymous`, or `header:NAME` for a user name that a trusted proxy puts into that header.
     #[arg(long, value_name = "HOW", env = "KRM_IDENTITY", default_value_t = IdentityFlag::Anonymous)]
     pub(crate) identity: IdentityFlag,

@@ -1,5 +1,6 @@
 //! The gateway, from the flags.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use krm_stream_http::{BuildError, Gateway, GatewayBuilder};
@@ -92,11 +93,15 @@ fn authorizing(
         }
         // On loopback, or accepted with a flag of that name.
         Authorize::AllowAll => builder.authorizer(AllowAll::dangerously_for_shared_feeds()),
-        Authorize::SubjectAccessReview => builder.authorizer(reviewing(clusters, diagnostics)?),
+        Authorize::SubjectAccessReview => builder.authorizer(reviewing(access, clusters, diagnostics)?),
     })
 }
 
+/// How many decisions are kept at most: a few hundred bytes each.
+const MOST_DECISIONS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
+
 fn reviewing(
+    access: &AccessFlags,
     clusters: &Clusters,
     diagnostics: Arc<dyn Diagnostics>,
 ) -> Result<SubjectAccessReviewAuthorizer, GatewayError> {
@@ -104,7 +109,9 @@ fn reviewing(
         .iter()
         .map(|(target, cluster)| (target.clone(), cluster.upstream.clone()));
     let (target, upstream) = upstreams.next().ok_or(GatewayError::NoCluster)?;
-    let first = SubjectAccessReviewAuthorizer::new(target, upstream).with_diagnostics(diagnostics);
+    let first = SubjectAccessReviewAuthorizer::new(target, upstream)
+        .with_diagnostics(diagnostics)
+        .with_decision_cache(access.decision_cache.unwrap_or_default(), MOST_DECISIONS);
     Ok(upstreams.fold(first, |authorizer, (target, upstream)| {
         authorizer.with_target(target, upstream)
     }))

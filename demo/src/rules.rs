@@ -43,6 +43,8 @@ pub(crate) enum RuleError {
     },
     #[error("{0} means something with --identity header:NAME only")]
     HeadersOnly(&'static str),
+    #[error("--decision-cache means something with --authorize subject-access-review only")]
+    DecisionsWithoutReviews,
     #[error(
         "--simulator-listen {0}: the simulator lets anyone write, so it listens on loopback only, as 127.0.0.1:0"
     )]
@@ -123,6 +125,9 @@ fn callers(flags: &Flags) -> Result<(), RuleError> {
         if !access.trusted_proxy.is_empty() {
             return Err(RuleError::HeadersOnly("--trusted-proxy"));
         }
+    }
+    if access.decision_cache.is_some() && access.authorize == Authorize::AllowAll {
+        return Err(RuleError::DecisionsWithoutReviews);
     }
     if flags.scopes.any_resource && !access.acts_as_caller() {
         return Err(RuleError::AnyResource);
@@ -258,5 +263,12 @@ mod tests {
             checked(&["--target", "a=b", "--target", "a=c"]),
             Err(RuleError::TargetTwice(_))
         ));
+    }
+
+    #[test]
+    fn decisions_are_kept_of_reviews_only() {
+        let cached = ["--decision-cache", "10s"];
+        assert_eq!(checked(&cached), Err(RuleError::DecisionsWithoutReviews));
+        assert_eq!(checked(&[cached, REVIEWED].concat()), Ok(()));
     }
 }

@@ -61,7 +61,7 @@ impl Decisions {
             return None;
         };
         let (asked, decided) = kept.by_question.get(question)?;
-        if now < *asked + kept.lifetime && trigger.is_none_or(|trigger| *asked >= trigger) {
+        if kept.is_current(*asked, now) && trigger.is_none_or(|trigger| *asked >= trigger) {
             return Some(*decided);
         }
         kept.by_question.remove(question);
@@ -77,7 +77,7 @@ impl Decisions {
             || kept
                 .order
                 .front()
-                .is_some_and(|(asked, _)| now >= *asked + kept.lifetime)
+                .is_some_and(|(asked, _)| !kept.is_current(*asked, now))
         {
             kept.give_up_oldest();
         }
@@ -95,6 +95,11 @@ impl Decisions {
 }
 
 impl Kept {
+    /// Whether what was `asked` for then still counts. Nothing is added to a clock, so any lifetime will do.
+    fn is_current(&self, asked: Instant, now: Instant) -> bool {
+        now.saturating_duration_since(asked) < self.lifetime
+    }
+
     fn give_up_oldest(&mut self) {
         if let Some((asked, question)) = self.order.pop_front()
             && self
@@ -151,6 +156,19 @@ mod tests {
             unreachable!("they are kept");
         };
         assert!(kept.order.len() <= 3);
+    }
+
+    #[test]
+    fn the_longest_of_lifetimes_is_one() {
+        let now = Instant::now();
+        let mut decisions = Decisions::kept(Duration::MAX, NonZeroUsize::MIN);
+        decisions.keep(question(0), now, Decided::Denied, now);
+        decisions.keep(question(1), now, Decided::Allowed, now);
+        assert_eq!(
+            decisions.find(&question(1), None, now + SECOND),
+            Some(Decided::Allowed)
+        );
+        assert_eq!(decisions.len(), 1);
     }
 
     #[test]
