@@ -7,7 +7,7 @@ use krm_stream_tests::{Schedule, fuzzing, long_mode};
 
 /// Mutations of each input. More in the long mode.
 const MUTATIONS: usize = 24;
-const MUTATIONS_IN_LONG_MODE: usize = 1_000;
+const MUTATIONS_IN_LONG_MODE: usize = 500;
 
 /// At most this many beginnings of each input.
 const BEGINNINGS: usize = 48;

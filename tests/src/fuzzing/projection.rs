@@ -110,21 +110,8 @@ impl Case<'_> {
         }
         assert_eq!(places(projected.redactions()), withheld);
         frame(&projected, Some(&withheld));
-        self.as_plain_value(&document, &projected, &rules);
+        as_plain_value(&document, &projected, &rules);
         self.states(&document, &rules, !withheld.is_empty());
-    }
-
-    /// The same as a projection of plain values, where those lose nothing that matters.
-    fn as_plain_value(self, document: &Document, projected: &Projected, rules: &[Rule]) {
-        let Some(value) = document.to_value() else { return };
-        let lost = reference::lost(&value, rules);
-        let kept = serde_json::from_slice(projected.object()).ok();
-        assert_eq!(kept, Some(reference::without(&value, &lost)));
-        let withheld = lost.into_iter().filter(|(_, how)| *how == Lost::Withheld);
-        let withheld: Vec<Place> = withheld
-            .map(|(pointer, _)| pointer.chars().map(u32::from).collect())
-            .collect();
-        assert_eq!(places(projected.redactions()), withheld);
     }
 
     /// What a consumer cannot see leaves no trace but a revision, and what it can see is a change.
@@ -178,6 +165,19 @@ impl Case<'_> {
         let changed = self.project_text(&changed);
         assert!(!before.is_same_state(&changed), "a new field is a change");
     }
+}
+
+/// The same as a projection of plain values, where those lose nothing that matters.
+fn as_plain_value(document: &Document, projected: &Projected, rules: &[Rule]) {
+    let Some(value) = document.to_value() else { return };
+    let lost = reference::lost(&value, rules);
+    let kept = serde_json::from_slice(projected.object()).ok();
+    assert_eq!(kept, Some(reference::without(&value, &lost)));
+    let withheld = lost.into_iter().filter(|(_, how)| *how == Lost::Withheld);
+    let withheld: Vec<Place> = withheld
+        .map(|(pointer, _)| pointer.chars().map(u32::from).collect())
+        .collect();
+    assert_eq!(places(projected.redactions()), withheld);
 }
 
 fn is_named(key: &str, name: &str) -> bool {

@@ -51,7 +51,7 @@ pub fn sse_decode(input: &[u8]) {
 
 fn decode(pieces: &[&[u8]], limit: usize) -> Decoded {
     let mut decoder = SseDecoder::new(limit);
-    let mut decoded = Decoded {
+    let mut stream = Decoded {
         events: Vec::new(),
         retry: None,
         has_failed: false,
@@ -59,18 +59,18 @@ fn decode(pieces: &[&[u8]], limit: usize) -> Decoded {
     for piece in pieces {
         match decoder.push(piece) {
             Ok(events) => {
-                assert!(!decoded.has_failed, "a decoder that failed takes nothing more");
-                decoded.events.extend(events);
+                assert!(!stream.has_failed, "a decoder that failed takes nothing more");
+                stream.events.extend(events);
             }
             Err(error) => {
                 assert_eq!(error.limit(), limit);
-                decoded.has_failed = true;
-                decoded.events.extend(error.into_decoded());
+                stream.has_failed = true;
+                stream.events.extend(error.into_decoded());
             }
         }
     }
-    decoded.retry = decoder.retry();
-    decoded
+    stream.retry = decoder.retry();
+    stream
 }
 
 /// Data, type and last id of an event.
