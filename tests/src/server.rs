@@ -193,7 +193,7 @@ impl ModelServer {
             self.opens += 1;
             self.note_request(&request);
             let trouble = (!self.trouble.is_empty()).then(|| self.trouble.remove(0));
-            self.answer(request, trouble);
+            self.answer(request, trouble.as_ref());
         }
         for session in &mut self.sessions {
             let view = self
@@ -225,7 +225,7 @@ impl ModelServer {
             .collect()
     }
 
-    fn answer(&mut self, request: OpenRequest, trouble: Option<Trouble>) {
+    fn answer(&mut self, request: OpenRequest, trouble: Option<&Trouble>) {
         match trouble {
             Some(Trouble::Unavailable(hint)) => request.refuse(
                 UpstreamError::new(UpstreamErrorKind::Unavailable)
@@ -239,10 +239,10 @@ impl ModelServer {
                 Trouble::CutInSnapshot | Trouble::CutAtOnce | Trouble::Replay | Trouble::RestartedSnapshot,
             )
             | None => match request.start.clone() {
-                Start::Fresh => self.open_fresh(request, trouble.as_ref()),
+                Start::Fresh => self.open_fresh(request, trouble),
                 Start::After(version) => {
                     let version = version.as_str().parse().unwrap_or_default();
-                    self.resume(request, version, trouble.as_ref());
+                    self.resume(request, version, trouble);
                 }
             },
         }
