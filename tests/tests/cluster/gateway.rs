@@ -35,14 +35,24 @@ impl Gateway {
         Self::start_with(api.kubeconfig(), flags).await
     }
 
+    /// Starts it with a log of everything, which is part of what it prints.
+    pub(crate) async fn start_traced(api: &ApiServer, flags: &[&str]) -> Self {
+        Self::start_logging(api.kubeconfig(), flags, "trace").await
+    }
+
     /// Starts it on the cluster of another kubeconfig.
     pub(crate) async fn start_with(kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::start_logging(kubeconfig, flags, "info").await
+    }
+
+    async fn start_logging(kubeconfig: &Path, flags: &[&str], log: &str) -> Self {
         let binary = std::env::var("KRM_DEMO_BIN")
             .expect("KRM_DEMO_BIN names the demo's binary; `cargo xtask e2e` builds it and sets it");
         let mut process = Command::new(&binary)
             .args(["--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(kubeconfig)
             .args(flags)
+            .env("KRM_LOG", log)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

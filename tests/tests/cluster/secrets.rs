@@ -24,7 +24,7 @@ pub(crate) async fn a_secret_is_withheld_and_its_rotation_is_seen(api: &ApiServe
     });
     api.kubectl(&["apply", "--filename=-"], &manifest.to_string())
         .await;
-    let gateway = Gateway::start(api, &["--allow", "secrets"]).await;
+    let gateway = Gateway::start_traced(api, &["--allow", "secrets"]).await;
     let mut early = gateway.open(&scope).await;
     early.until_synced().await;
     assert_eq!(
@@ -65,10 +65,12 @@ pub(crate) async fn a_secret_is_withheld_and_its_rotation_is_seen(api: &ApiServe
         );
         viewer.agrees_with_kubectl(api, Versions::Equal).await;
         let raw = String::from_utf8_lossy(viewer.raw());
+        let printed = gateway.output();
+        assert!(printed.contains("TRACE"), "the log of everything is searched");
         assert!(raw.contains("/data/password"), "the key is named");
         for value in [FIRST, ROTATED, USER].concat() {
             assert!(!raw.contains(value), "a value is on the wire");
-            assert!(!gateway.output().contains(value), "a value was printed");
+            assert!(!printed.contains(value), "a value was printed");
         }
     }
     assert_eq!(early.story("database"), ["added", "modified", "modified"]);
