@@ -132,7 +132,11 @@ fn line_breaks_outside_strings_are_dropped_and_nothing_else() {
         let event: Event<'_> = serde_json::from_str(&events[0]).unwrap();
         assert_eq!(tokens(event.object.get()), tokens(compact));
         // White space that holds a line break goes as a whole; any other stays.
-        let expected = if space.contains(['\r', '\n']) { compact } else { text.trim() };
+        let expected = if space.contains(['\r', '\n']) {
+            compact
+        } else {
+            text.trim()
+        };
         assert_eq!(event.object.get(), expected);
     }
 }
