@@ -149,10 +149,7 @@ impl WatchDecoder {
         let form = std::mem::replace(&mut self.form, Form::Ended);
         match form {
             Form::Ended => Decoded::Ended,
-            Form::Document(mut document) => match document.line(&rest) {
-                Some(decoded) => decoded,
-                None => Decoded::Ended,
-            },
+            Form::Document(mut document) => document.last_line(&rest).unwrap_or(Decoded::Ended),
             Form::Unknown | Form::Lines => match envelope::decode(&rest) {
                 Line::Event(event) => Decoded::Event(event),
                 Line::Error(status) => Decoded::Refused(status),
@@ -198,6 +195,12 @@ struct Document {
 }
 
 impl Document {
+    /// Adds what stood after the last line end. Within a string it was cut off, which is nothing that was said.
+    fn last_line(&mut self, rest: &[u8]) -> Option<Decoded> {
+        depth_after(self.depth, rest)?;
+        self.line(rest)
+    }
+
     /// Adds a line. `None` as long as more is to come.
     fn line(&mut self, line: &[u8]) -> Option<Decoded> {
         if self.text.len() + line.len() > DOCUMENT_BYTES {
