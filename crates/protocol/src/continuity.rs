@@ -1,5 +1,6 @@
 //! What follows when a watch session ends: the continuity machine of a feed.
 
+mod cursor;
 mod jitter;
 mod outcome;
 mod pace;
@@ -7,6 +8,7 @@ mod state;
 
 use std::time::Duration;
 
+use cursor::Cursor;
 use jitter::Jitter;
 pub use outcome::{FeedEnd, Next, Verdict};
 use pace::Pace;
@@ -57,10 +59,9 @@ const LONGEST_HINT: Duration = Duration::from_secs(30);
 /// - Where spacing, a hint of the API server and a retry delay meet, the longest wins.
 #[derive(Debug)]
 pub struct Continuity {
-    ordering: Ordering,
     jitter: Jitter,
     state: State,
-    cursor: Option<ResourceVersion>,
+    cursor: Cursor,
     /// Whether any session of this feed was ever open: before that, a failure is a failure to open.
     was_open: bool,
     retries: usize,
@@ -74,13 +75,12 @@ impl Continuity {
     /// A feed that is to be opened at once. `seed` is for jitter; two feeds should have different ones.
     pub fn new(ordering: Ordering, now: Moment, seed: u64) -> Self {
         Self {
-            ordering,
             jitter: Jitter::new(seed),
             state: State::Waiting {
                 at: now,
                 start: Start::Fresh,
             },
-            cursor: None,
+            cursor: Cursor::new(ordering),
             was_open: false,
             retries: 0,
             last_attempt: false,
@@ -100,7 +100,7 @@ impl Continuity {
 
     /// The version a new session would resume after.
     pub fn cursor(&self) -> Option<&ResourceVersion> {
-        self.cursor.as_ref()
+        self.cursor.version()
     }
 
     /// The request goes out now. Does nothing unless one was due.
@@ -208,9 +208,7 @@ impl Continuity {
         if let Some(verdict) = self.refuse_unordered(version) {
             return verdict;
         }
-        // After a list the cursor starts at the list's own version, whatever the items' are:
-        // https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
-        self.cursor = version.filter(|version| names_a_state(version)).cloned();
+        self.cursor.start_at(version);
         self.retries = 0;
         self.last_attempt = false;
         self.state = State::Live(Live {
@@ -228,7 +226,7 @@ impl Continuity {
             if let Some(verdict) = self.refuse_unordered(Some(version)) {
                 return verdict;
             }
-            self.advance(version);
+            self.cursor.advance(version);
         }
         self.retries = 0;
         Verdict::Ignore
@@ -238,12 +236,8 @@ impl Continuity {
         if object.identity().is_none() {
             return Verdict::Leave(self.lose_continuity(now));
         }
-        let Some(version) = object.resource_version() else {
-            return self
-                .refuse_unordered(Some(&ResourceVersion::from("")))
-                .unwrap_or(Verdict::Deliver);
-        };
-        if let Some(verdict) = self.refuse_unordered(Some(version)) {
+        let version = object.resource_version();
+        if let Some(verdict) = self.refuse_unordered(Some(version.unwrap_or(&ResourceVersion::from("")))) {
             return verdict;
         }
         let State::Live(live) = &mut self.state else {
@@ -251,42 +245,22 @@ impl Continuity {
         };
         live.delivered = true;
         self.retries = 0;
-        let is_replay = live.resumed
-            && self.ordering == Ordering::Strict
-            && self
-                .cursor
-                .as_ref()
-                .is_some_and(|cursor| !version.is_after(cursor));
-        if is_replay {
+        let Some(version) = version else {
+            return Verdict::Deliver;
+        };
+        if live.resumed && self.cursor.is_replay(version) {
             return Verdict::Ignore;
         }
-        self.advance(version);
+        self.cursor.advance(version);
         Verdict::Deliver
     }
 
     fn refuse_unordered(&mut self, version: Option<&ResourceVersion>) -> Option<Verdict> {
-        let refused =
-            self.ordering == Ordering::Strict && version.is_some_and(|version| !version.is_orderable());
-        refused.then(|| {
+        version.is_some_and(|version| self.cursor.refuses(version)).then(|| {
             Verdict::Leave(self.end(FeedEnd::Fatal(StreamError::internal(
                 "this API server's resource versions do not order; the gateway can serve it with lenient ordering",
             ))))
         })
-    }
-
-    /// Moves the cursor up. Where two versions do not compare the later one to arrive is taken.
-    fn advance(&mut self, version: &ResourceVersion) {
-        if !names_a_state(version) {
-            return;
-        }
-        let keeps = self.cursor.as_ref().is_some_and(|cursor| {
-            cursor
-                .compare(version)
-                .is_some_and(|ordering| ordering != std::cmp::Ordering::Less)
-        });
-        if !keeps {
-            self.cursor = Some(version.clone());
-        }
     }
 
     /// The server said something, or what it said cannot be read.
@@ -308,12 +282,12 @@ impl Continuity {
         let hint = error.as_ref().and_then(UpstreamError::retry_after);
         match &self.state {
             State::Snapshot { .. } => self.early(now, error, Start::Fresh),
-            State::Live(live) if self.cursor.is_none() => {
+            State::Live(live) if self.cursor.version().is_none() => {
                 debug_assert!(!live.resumed, "a session is resumed from a cursor only");
                 self.lose_continuity(now)
             }
             State::Live(_) if self.state.is_early(now) => {
-                let start = self.resume();
+                let start = self.cursor.resume();
                 self.early(now, error, start)
             }
             State::Live(live) => {
@@ -322,7 +296,7 @@ impl Continuity {
                 }
                 self.retries = 0;
                 self.settle(now);
-                let start = self.resume();
+                let start = self.cursor.resume();
                 self.wait(now, Duration::ZERO, hint, start)
             }
             State::Waiting { .. } | State::Opening { .. } => self.retry(now, error),
@@ -342,7 +316,7 @@ impl Continuity {
         let hint = error.as_ref().and_then(UpstreamError::retry_after);
         if let Some(delay) = RETRY_DELAYS.get(self.retries) {
             self.retries += 1;
-            let start = self.resume();
+            let start = self.cursor.resume();
             return self.wait(now, *delay, hint, start);
         }
         self.last_attempt = true;
@@ -392,18 +366,13 @@ impl Continuity {
         }
     }
 
-    /// From the cursor if there is one.
-    fn resume(&self) -> Start {
-        self.cursor.clone().map_or(Start::Fresh, Start::After)
-    }
-
     fn wait(&mut self, now: Moment, delay: Duration, hint: Option<Duration>, start: Start) -> Next {
         let after_delay = now + self.jitter.spread(delay);
         let after_hint = now + hint.unwrap_or_default().min(LONGEST_HINT);
         let after_spacing = self.pace.earliest(&mut self.jitter);
         if start == Start::Fresh {
             // The new cycle's first request must not carry an old version.
-            self.cursor = None;
+            self.cursor.forget();
         }
         self.state = State::Waiting {
             at: after_delay.max(after_hint).max(after_spacing).max(now),
@@ -416,14 +385,6 @@ impl Continuity {
         self.state = State::Ended;
         Next::End(end)
     }
-}
-
-/// Whether a watch after this version tells all that follows. The empty version and `0` mean whatever the API server
-/// [has at hand][watch]: what was deleted until then would never be told.
-///
-/// [watch]: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
-fn names_a_state(version: &ResourceVersion) -> bool {
-    !matches!(version.as_str(), "" | "0")
 }
 
 #[cfg(test)]
