@@ -128,6 +128,15 @@ impl Case<'_> {
             );
             assert_eq!(places(before.redactions()), places(planted.redactions()));
             assert_eq!(before.is_same_state(&planted), !withholds);
+            let mut one_changed = document.clone();
+            reference::apply(&mut one_changed, rules, Gone::FirstReplacedBy("0.5e0"));
+            if one_changed != *document {
+                let one_changed = self.project_text(&one_changed);
+                assert!(
+                    !before.is_same_state(&one_changed),
+                    "each withheld value counts, also of a key that comes twice"
+                );
+            }
             let all = [
                 frame(&planted, None),
                 format!("{planted:?} {:?}", planted.redactions()).into(),

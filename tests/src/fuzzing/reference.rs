@@ -179,6 +179,8 @@ pub(super) enum Gone<'a> {
     Taken,
     /// It puts this token in its place, and leaves all else.
     ReplacedBy(&'a str),
+    /// The same for the first value that is withheld, and for nothing else.
+    FirstReplacedBy(&'a str),
 }
 
 /// Does to a tree what these rules say, and returns where something was withheld, sorted.
@@ -207,23 +209,26 @@ impl Walk<'_> {
                 self.container(value, &with_values, place)
             }
             (Some(action), _) => {
+                let is_first = action != Action::Remove && self.withheld.is_empty();
                 if action != Action::Remove {
                     self.withheld.insert(place.clone());
                 }
-                self.is_replaced(value)
+                self.is_left(value, is_first)
             }
             (None, _) => self.container(value, rules, place),
         }
     }
 
-    fn is_replaced(&self, value: &mut Document) -> bool {
+    /// Whether something is left where a value must not be seen.
+    fn is_left(&self, value: &mut Document, is_first: bool) -> bool {
         match self.gone {
-            Gone::Taken => false,
-            Gone::ReplacedBy(token) => {
+            Gone::Taken => return false,
+            Gone::FirstReplacedBy(_) if !is_first => {}
+            Gone::ReplacedBy(token) | Gone::FirstReplacedBy(token) => {
                 *value = Document::Scalar(token.to_owned());
-                true
             }
         }
+        true
     }
 
     fn container(&mut self, value: &mut Document, rules: &[Rule], place: &mut Place) -> bool {

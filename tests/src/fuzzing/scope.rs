@@ -102,6 +102,13 @@ fn path(scope: &Scope) {
             "{path}"
         );
     }
+    for label in scope
+        .namespace()
+        .into_iter()
+        .chain([scope.version(), scope.resource()])
+    {
+        assert!(label.len() <= 63 && !label.contains('.'), "{path}");
+    }
     let mut expected = match scope.group() {
         Some(group) => vec!["", "apis", group],
         None => vec!["", "api"],
