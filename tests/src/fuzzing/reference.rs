@@ -179,8 +179,8 @@ pub(super) enum Gone<'a> {
     Taken,
     /// It puts this token in its place, and leaves all else.
     ReplacedBy(&'a str),
-    /// The same for the first value that is withheld, and for nothing else.
-    FirstReplacedBy(&'a str),
+    /// The same for one of the values that are withheld, counted from 0, and for nothing else.
+    OneReplacedBy(&'a str, usize),
 }
 
 /// Does to a tree what these rules say, and returns where something was withheld, sorted.
@@ -189,6 +189,7 @@ pub(super) fn apply(document: &mut Document, rules: &[Rule], gone: Gone<'_>) -> 
     let mut walk = Walk {
         gone,
         withheld: &mut withheld,
+        count: 0,
     };
     walk.container(document, rules, &mut Vec::new());
     withheld.into_iter().collect()
@@ -197,6 +198,8 @@ pub(super) fn apply(document: &mut Document, rules: &[Rule], gone: Gone<'_>) -> 
 struct Walk<'a> {
     gone: Gone<'a>,
     withheld: &'a mut BTreeSet<Place>,
+    /// How many values were withheld so far; two may be at one place.
+    count: usize,
 }
 
 impl Walk<'_> {
@@ -209,22 +212,23 @@ impl Walk<'_> {
                 self.container(value, &with_values, place)
             }
             (Some(action), _) => {
-                let is_first = action != Action::Remove && self.withheld.is_empty();
-                if action != Action::Remove {
+                let index = (action != Action::Remove).then_some(self.count);
+                if index.is_some() {
+                    self.count += 1;
                     self.withheld.insert(place.clone());
                 }
-                self.is_left(value, is_first)
+                self.is_left(value, index)
             }
             (None, _) => self.container(value, rules, place),
         }
     }
 
     /// Whether something is left where a value must not be seen.
-    fn is_left(&self, value: &mut Document, is_first: bool) -> bool {
+    fn is_left(&self, value: &mut Document, index: Option<usize>) -> bool {
         match self.gone {
             Gone::Taken => return false,
-            Gone::FirstReplacedBy(_) if !is_first => {}
-            Gone::ReplacedBy(token) | Gone::FirstReplacedBy(token) => {
+            Gone::OneReplacedBy(_, one) if index != Some(one) => {}
+            Gone::ReplacedBy(token) | Gone::OneReplacedBy(token, _) => {
                 *value = Document::Scalar(token.to_owned());
             }
         }
