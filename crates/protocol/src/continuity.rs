@@ -291,7 +291,12 @@ impl Continuity {
                 self.early(now, error, start)
             }
             State::Live(live) => {
-                if error.is_some() || live.is_in_vain(now) {
+                let is_in_vain = live.is_in_vain(now);
+                if self.state.is_healthy(now) {
+                    // What failed before it is over and done with.
+                    self.retries = 0;
+                }
+                if error.is_some() || is_in_vain {
                     return self.retry(now, error);
                 }
                 self.retries = 0;

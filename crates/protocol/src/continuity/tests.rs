@@ -216,6 +216,22 @@ fn a_reopen_that_fails_is_retried_three_times_then_a_fresh_cycle_then_the_end() 
 }
 
 #[test]
+fn an_error_after_a_session_that_lived_is_the_first_failure_of_a_new_row() {
+    let mut feed = Feed::live();
+    for _ in 0..6 {
+        assert!(matches!(
+            feed.ended(SessionEnd::Failed(unavailable())),
+            Next::Open
+        ));
+        let (waited, start) = feed.open();
+        assert_eq!(start, after("100"));
+        assert_within(waited, 250);
+        // Silent, but alive.
+        feed.pass(ms(60_000));
+    }
+}
+
+#[test]
 fn an_api_server_that_fails_again_soon_after_it_came_back_is_not_waited_for_any_longer() {
     let mut feed = Feed::live();
     let _ = feed.ended(SessionEnd::Closed);
