@@ -31,6 +31,8 @@ pub struct ModelServer {
     /// What happens to the next sessions that are asked for.
     trouble: Vec<Trouble>,
     opens: usize,
+    /// How many feeds have asked.
+    feeds: usize,
     /// The feed that asked last, and what it must hold.
     current: Option<(Option<tokio::task::Id>, FeedView)>,
 }
@@ -76,6 +78,7 @@ impl ModelServer {
             sessions: Vec::new(),
             trouble: Vec::new(),
             opens: 0,
+            feeds: 0,
             current: None,
         }
     }
@@ -91,6 +94,11 @@ impl ModelServer {
     /// What the feed that asked last must hold, from what it was sent.
     pub fn feed(&self) -> Option<&FeedView> {
         self.current.as_ref().map(|(_, view)| view)
+    }
+
+    /// Which of the feeds that asked it is, and how much that has taken in.
+    pub fn feed_and_tick(&self) -> Option<(usize, u64)> {
+        self.feed().map(|view| (self.feeds, view.tick()))
     }
 
     /// How many sessions were asked for.
@@ -211,6 +219,7 @@ impl ModelServer {
             .as_ref()
             .is_none_or(|(feed, _)| *feed != request.feed)
         {
+            self.feeds += 1;
             self.current = Some((request.feed, FeedView::default()));
         }
         if let (Some((_, view)), Start::Fresh) = (&mut self.current, &request.start) {

@@ -29,6 +29,9 @@ struct Play {
     connections: Vec<Connection>,
     /// Whether each connection has nothing that was written for it and not read.
     drained: Vec<bool>,
+    /// When each connection's cycle began, by the feed that it is on and what that had taken in; unknown where the `reset`
+    /// was written before it was read.
+    began: Vec<Option<(usize, u64)>>,
     /// Whether all streams are on the feed that the server sees.
     is_shared: bool,
     /// Filling of each value, so that a chunk holds few objects.
@@ -44,6 +47,7 @@ struct Told {
     ended: usize,
     resyncs: usize,
     heads: usize,
+    synced: usize,
 }
 
 impl Play {
@@ -72,6 +76,7 @@ impl Play {
             server: ModelServer::new(script, kind),
             connections: Vec::new(),
             drained: Vec::new(),
+            began: Vec::new(),
             is_shared,
             padding: [0, 0, 0, 0, 17_000][schedule.below(5)],
             pace: [1, 4, 1000][schedule.below(3)],
@@ -99,6 +104,7 @@ impl Play {
                 let gone = self.schedule.below(self.connections.len());
                 drop(self.connections.swap_remove(gone));
                 self.drained.swap_remove(gone);
+                self.began.swap_remove(gone);
             }
             40..=43 => self.server.bookmark(),
             44..=48 => self.server.end_sessions(&SessionEnd::Closed),
@@ -182,6 +188,7 @@ impl Play {
     fn join(&mut self) {
         self.connections.push(self.gateway.connect(APP));
         self.drained.push(true);
+        self.began.push(None);
     }
 
     /// Reads up to `events` of what a connection has, while upstream does nothing; one that ended is replaced.
@@ -195,8 +202,11 @@ impl Play {
             match tokio::time::timeout(Duration::from_micros(500), connection.next()).await {
                 Ok(Some(event)) => {
                     self.told.resyncs += usize::from(event.contains("RESYNC_REQUIRED"));
+                    if event.contains(r#""type":"reset""#) {
+                        self.began[reader] = self.server.feed_and_tick().filter(|_| is_written_now);
+                    }
                     if is_written_now && event.contains(r#""type":"synced""#) {
-                        self.assert_no_ghost(reader);
+                        self.assert_synced(reader);
                     }
                 }
                 Ok(None) => {
@@ -213,12 +223,32 @@ impl Play {
         }
     }
 
-    fn assert_no_ghost(&self, reader: usize) {
-        if let Some(feed) = self.server.feed().filter(|_| self.is_shared) {
-            for (uid, _) in held(&self.connections[reader]) {
+    /// It holds no ghost, and lacks no object that lived through the cycle.
+    fn assert_synced(&mut self, reader: usize) {
+        let Some(feed) = self.server.feed().filter(|_| self.is_shared) else {
+            return;
+        };
+        let held = held(&self.connections[reader]);
+        for uid in held.keys() {
+            assert!(
+                feed.visible().contains_key(uid),
+                "seed {}: {uid} is a ghost at synced",
+                self.seed
+            );
+        }
+        let Some((feed_then, tick)) = self.began[reader] else {
+            return;
+        };
+        if self
+            .server
+            .feed_and_tick()
+            .is_some_and(|(feed_now, _)| feed_now == feed_then)
+        {
+            self.told.synced += 1;
+            for uid in feed.lived_since(tick) {
                 assert!(
-                    feed.visible().contains_key(&uid),
-                    "seed {}: {uid} is a ghost at synced",
+                    held.contains_key(uid),
+                    "seed {}: {uid} is missing at synced",
                     self.seed
                 );
             }
@@ -380,9 +410,12 @@ fn after_any_schedule_a_conforming_consumer_holds_what_the_api_server_has() {
         sum(|told| told.resyncs),
         sum(|told| told.heads),
     );
+    let synced = sum(|told| told.synced);
     println!(
-        "{schedules} schedules: {heads} times at the head, {resyncs} new cycles told, {ended} streams ended"
+        "{schedules} schedules: {heads} times at the head, {synced} times checked at synced, {resyncs} new cycles told, \
+         {ended} streams ended"
     );
+    assert!(synced > schedules, "snapshots are checked");
     assert!(ended > schedules / 10, "streams end and come back");
     assert!(resyncs > schedules, "continuity is lost");
     assert!(heads > schedules * 5, "readers reach the head");

@@ -13,9 +13,38 @@ pub struct FeedView {
     /// What was seen since the snapshot began to be read again.
     seen: Option<BTreeSet<String>>,
     is_complete: bool,
+    /// Counts what was taken in.
+    tick: u64,
+    /// When the snapshot was complete.
+    boundary: u64,
+    /// When each visible object came, or came back.
+    since: BTreeMap<String, u64>,
 }
 
 impl FeedView {
+    /// How much was taken in so far.
+    pub const fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    /// The objects that are visible now and were all the time since `tick`, or since the snapshot was complete.
+    pub fn lived_since(&self, tick: u64) -> impl Iterator<Item = &String> {
+        let tick = tick.max(self.boundary);
+        self.since
+            .iter()
+            .filter(move |(_, since)| **since <= tick)
+            .map(|(uid, _)| uid)
+    }
+
+    /// Takes note of who came and who left.
+    fn count(&mut self) {
+        self.tick += 1;
+        self.since.retain(|uid, _| self.visible.contains_key(uid));
+        for uid in self.visible.keys() {
+            self.since.entry(uid.clone()).or_insert(self.tick);
+        }
+    }
+
     /// What streams are given of it.
     pub const fn visible(&self) -> &BTreeMap<String, String> {
         &self.visible
@@ -32,6 +61,7 @@ impl FeedView {
             self.aside = Some(BTreeMap::new());
         } else {
             self.visible.clear();
+            self.count();
         }
     }
 
@@ -46,10 +76,14 @@ impl FeedView {
         self.is_complete = true;
         if let Some(aside) = self.aside.take() {
             self.visible = aside;
+            // Another epoch: whoever is in it began with it.
+            self.since.clear();
         }
         if let Some(seen) = self.seen.take() {
             self.visible.retain(|uid, _| seen.contains(uid));
         }
+        self.count();
+        self.boundary = self.tick;
     }
 
     pub(super) fn take(&mut self, event: &WatchEvent) {
@@ -67,6 +101,7 @@ impl FeedView {
             }
             WatchEvent::Bookmark { .. } | WatchEvent::SnapshotRestarted | WatchEvent::Unknown => {}
         }
+        self.count();
     }
 }
 
