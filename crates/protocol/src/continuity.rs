@@ -279,7 +279,6 @@ impl Continuity {
     }
 
     fn closed(&mut self, now: Moment, error: Option<UpstreamError>) -> Next {
-        let hint = error.as_ref().and_then(UpstreamError::retry_after);
         match &self.state {
             State::Snapshot { .. } => self.early(now, error, Start::Fresh),
             State::Live(live) if self.cursor.version().is_none() => {
@@ -302,7 +301,7 @@ impl Continuity {
                 self.retries = 0;
                 self.settle(now);
                 let start = self.cursor.resume();
-                self.wait(now, Duration::ZERO, hint, start)
+                self.wait(now, Duration::ZERO, None, start)
             }
             State::Waiting { .. } | State::Opening { .. } => self.retry(now, error),
             State::Ended => self.end(FeedEnd::Teardown),
