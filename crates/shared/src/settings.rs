@@ -14,6 +14,11 @@ pub struct FeedSettings {
     pub linger: Duration,
     /// What to do with resourceVersions that do not order. Default strict.
     pub ordering: Ordering,
+    /// The most objects that a feed may hold; a scope with more ends its streams with a terminal `INTERNAL` that names the
+    /// limit. Default none.
+    pub max_snapshot_objects: Option<usize>,
+    /// The most bytes of projected objects that a feed may hold, in the same way. Default none.
+    pub max_snapshot_bytes: Option<u64>,
 }
 
 impl Default for FeedSettings {
@@ -22,6 +27,8 @@ impl Default for FeedSettings {
             queue_depth: 256,
             linger: Duration::from_secs(5),
             ordering: Ordering::Strict,
+            max_snapshot_objects: None,
+            max_snapshot_bytes: None,
         }
     }
 }
