@@ -9,6 +9,8 @@ pub(crate) struct StreamSettings {
     pub(crate) heartbeat_interval: Duration,
     /// How long each of a host's seams may take at a cycle's begin.
     pub(crate) check_timeout: Duration,
+    /// How long a chunk may wait for its transport to take it, where delivery is bounded.
+    pub(crate) write_timeout: Option<Duration>,
 }
 
 /// A browser's or proxy's idle timeout is rarely below a minute.
@@ -23,6 +25,7 @@ impl Default for StreamSettings {
         Self {
             heartbeat_interval: HEARTBEAT_INTERVAL,
             check_timeout: CHECK_TIMEOUT,
+            write_timeout: None,
         }
     }
 }

@@ -122,6 +122,16 @@ impl GatewayBuilder {
         self
     }
 
+    /// How long a chunk of at most 64 KiB, or the headers, or a heartbeat, may wait until its transport has taken it as a
+    /// whole. Default none. Longer than zero and at most a day.
+    ///
+    /// With it, requests are served only on connections that can bound delivery: those of
+    /// `serve` and `serve_connection`. On others they are aborted.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.streams.write_timeout = Some(timeout);
+        self
+    }
+
     /// How long a check of a stream may take: the authorizer's, the projection policy's, the client's. Default 10 s.
     pub fn reauthorization_timeout(mut self, timeout: Duration) -> Self {
         self.streams.check_timeout = timeout;
@@ -153,6 +163,9 @@ impl GatewayBuilder {
     pub fn build(self) -> Result<Gateway, BuildError> {
         bounded("heartbeat_interval", self.streams.heartbeat_interval)?;
         bounded("reauthorization_timeout", self.streams.check_timeout)?;
+        if let Some(write_timeout) = self.streams.write_timeout {
+            bounded("write_timeout", write_timeout)?;
+        }
         if self.feeds.queue_depth == 0 {
             return Err(BuildError::Setting {
                 setting: "queue_depth",
