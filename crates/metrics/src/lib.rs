@@ -30,6 +30,7 @@
 
 mod buckets;
 mod exposition;
+mod feeds;
 mod lifetimes;
 mod observer;
 mod projections;
@@ -37,6 +38,7 @@ mod series;
 mod totals;
 
 pub use exposition::{CONTENT_TYPE, EncodeError, encode};
+pub use feeds::register_open_feeds;
 pub use observer::MetricsObserver;
 pub use projections::MOST_PROJECTIONS;
 pub use prometheus_client::registry::Registry;

@@ -7,7 +7,7 @@ use krm_stream_protocol::{
     AuthorizationOutcome, ErrorCode, EventType, Observation, Observer, ProjectionName, SessionEndReason,
 };
 
-use crate::{MOST_PROJECTIONS, MetricsObserver, Registry, Totals, encode};
+use crate::{MOST_PROJECTIONS, MetricsObserver, Registry, Totals, encode, register_open_feeds};
 
 fn observed(observations: &[Observation]) -> (String, Totals) {
     let mut registry = Registry::default();
@@ -199,4 +199,152 @@ fn a_name_with_a_quote_stays_one_label() {
         projection: ProjectionName::new("a\"} 7\nkrm_stream_streams_open 9"),
     }]);
     assert!(!text.lines().any(|line| line == "krm_stream_streams_open 9"));
+}
+
+/// One of each observation.
+fn each_observation() -> Vec<Observation> {
+    vec![
+        Observation::StreamOpened,
+        Observation::StreamClosed,
+        Observation::SharedSubscriptionOpened,
+        Observation::SharedSubscriptionClosed,
+        Observation::CycleStarted {
+            projection: "krm-full/v1".into(),
+        },
+        Observation::EventEmitted {
+            event_type: EventType::Added,
+        },
+        Observation::EventSuppressed,
+        Observation::ConsumerResync,
+        Observation::SharedOverflow,
+        Observation::RetryableError {
+            code: ErrorCode::UpstreamUnavailable,
+        },
+        Observation::TerminalError {
+            code: ErrorCode::Forbidden,
+        },
+        Observation::HttpTransportRejected,
+        Observation::DeliveryTimeout,
+        Observation::UpstreamSessionOpened,
+        Observation::UpstreamSessionEnded {
+            reason: SessionEndReason::Closed,
+        },
+        Observation::SnapshotDelivered {
+            objects: 1,
+            bytes: 1,
+            duration: Duration::from_millis(1),
+        },
+        Observation::AuthorizationChecked {
+            outcome: AuthorizationOutcome::Allowed,
+            duration: Duration::from_millis(1),
+        },
+        Observation::BytesDelivered { bytes: 1 },
+    ]
+}
+
+/// Every metric: its name as a query writes it, its kind, and its labels.
+const METRICS: &[(&str, &str, &[&str])] = &[
+    (
+        "krm_stream_authorization_duration_seconds",
+        "histogram",
+        &["outcome"],
+    ),
+    ("krm_stream_build_info", "info", &["version"]),
+    ("krm_stream_consumer_resyncs_total", "counter", &[]),
+    ("krm_stream_cycles_started_total", "counter", &["projection"]),
+    ("krm_stream_delivered_bytes_total", "counter", &[]),
+    ("krm_stream_delivery_timeouts_total", "counter", &[]),
+    ("krm_stream_events_emitted_total", "counter", &["type"]),
+    ("krm_stream_events_suppressed_total", "counter", &[]),
+    ("krm_stream_feeds_open", "gauge", &[]),
+    ("krm_stream_http_transports_rejected_total", "counter", &[]),
+    ("krm_stream_retryable_errors_total", "counter", &["code"]),
+    ("krm_stream_shared_overflows_total", "counter", &[]),
+    ("krm_stream_snapshot_duration_seconds", "histogram", &[]),
+    ("krm_stream_snapshot_objects", "histogram", &[]),
+    ("krm_stream_snapshot_size_bytes", "histogram", &[]),
+    ("krm_stream_streams_open", "gauge", &[]),
+    ("krm_stream_streams_opened_total", "counter", &[]),
+    ("krm_stream_subscriptions_open", "gauge", &[]),
+    ("krm_stream_subscriptions_opened_total", "counter", &[]),
+    ("krm_stream_terminal_errors_total", "counter", &["code"]),
+    ("krm_stream_upstream_sessions_open", "gauge", &[]),
+    ("krm_stream_upstream_sessions_opened_total", "counter", &[]),
+    ("watch_sessions_ended_total", "counter", &["reason"]),
+];
+
+/// The metrics of a text with their kinds and labels; `le`, which every histogram has, is left out.
+fn metrics_in(text: &str) -> Vec<(String, String, BTreeSet<String>)> {
+    let kinds = text.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("# TYPE ")?.split_whitespace();
+        Some((words.next()?, words.next()?))
+    });
+    let mut found: Vec<_> = kinds
+        .map(|(family, kind)| {
+            let series = match kind {
+                "counter" => format!("{family}_total"),
+                "info" => format!("{family}_info"),
+                "histogram" => format!("{family}_bucket"),
+                _ => family.to_owned(),
+            };
+            let lines = text
+                .lines()
+                .filter(|line| line.split(['{', ' ']).next() == Some(series.as_str()));
+            let labels = lines
+                .filter_map(|line| Some(line.split_once('{')?.1.split_once('}')?.0))
+                .flat_map(|labels| labels.split(','))
+                .filter_map(|label| Some(label.split_once('=')?.0.to_owned()))
+                .filter(|label| label != "le");
+            let name = series.strip_suffix("_bucket").unwrap_or(&series);
+            (name.to_owned(), kind.to_owned(), labels.collect())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn these_are_all_the_metrics_and_all_their_labels() {
+    let mut registry = Registry::default();
+    let observer = MetricsObserver::new(&mut registry);
+    register_open_feeds(&mut registry, || 3);
+    for observation in &each_observation() {
+        observer.observe(observation);
+    }
+    let text = encode(&registry).unwrap();
+    let expected: Vec<_> = METRICS
+        .iter()
+        .map(|(name, kind, labels)| {
+            let labels = labels.iter().map(|&label| label.to_owned()).collect();
+            ((*name).to_owned(), (*kind).to_owned(), labels)
+        })
+        .collect();
+    assert_eq!(metrics_in(&text), expected, "{text}");
+    assert_line(&text, "krm_stream_feeds_open 3");
+}
+
+#[test]
+fn the_readme_tells_of_each_metric_and_of_no_other() {
+    let readme = include_str!("../../README.md");
+    let rows = readme.lines().filter(|line| line.starts_with("| `"));
+    let told: BTreeSet<&str> = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    let there: BTreeSet<&str> = METRICS.iter().map(|(name, _, _)| *name).collect();
+    assert_eq!(told, there);
+}
+
+#[test]
+fn open_feeds_are_counted_anew_at_each_scrape() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let feeds = Arc::new(AtomicUsize::new(1));
+    let counted = Arc::clone(&feeds);
+    let mut registry = Registry::default();
+    register_open_feeds(&mut registry, move || counted.load(Ordering::Relaxed));
+    assert_line(&encode(&registry).unwrap(), "krm_stream_feeds_open 1");
+    feeds.store(0, Ordering::Relaxed);
+    assert_line(&encode(&registry).unwrap(), "krm_stream_feeds_open 0");
 }
