@@ -57,6 +57,15 @@ enum Continuity {
     Lost,
 }
 
+/// A moment in a changelog's life, by which a snapshot of it is told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The epoch.
+    pub epoch: u64,
+    /// The position of the last change that the snapshot holds.
+    pub position: u64,
+}
+
 /// What a changelog holds, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -206,6 +215,22 @@ impl<I, V, P> Changelog<I, V, P> {
     /// The position of the last change.
     pub fn head(&self) -> u64 {
         self.memory.head()
+    }
+
+    /// Where the changelog is now.
+    pub fn point(&self) -> Point {
+        Point {
+            epoch: self.epoch,
+            position: self.head(),
+        }
+    }
+
+    /// Whether a cycle may begin with the snapshot of this point: its history is unbroken, and every deletion since is still
+    /// known.
+    pub fn can_tell_since(&self, point: Point) -> bool {
+        self.is_continuous()
+            && point.epoch == self.epoch
+            && (self.trimmed()..=self.head()).contains(&point.position)
     }
 
     /// The number of the epoch, from 1.

@@ -57,7 +57,7 @@ mod reader;
 mod settings;
 mod sweep;
 
-pub use changelog::{Changelog, Identified, Object, Retired, Size, Snapshot};
+pub use changelog::{Changelog, Identified, Object, Point, Retired, Size, Snapshot};
 pub use feeds::{Feeds, Join, Subscription};
 pub use reader::{NextCycle, Outbox, Reader, Step};
 pub use settings::FeedSettings;

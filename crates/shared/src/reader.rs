@@ -186,9 +186,9 @@ impl Reader {
                     refusal: None,
                 }))
             }
-            Progress::Idle | Progress::Owing if wrote => Poll::Ready(Step::Wrote),
+            Progress::Idle | Progress::Owing | Progress::Apart if wrote => Poll::Ready(Step::Wrote),
             // Where more is owed than the outbox has room for, whoever empties it polls again.
-            Progress::Idle | Progress::Owing => Poll::Pending,
+            Progress::Idle | Progress::Owing | Progress::Apart => Poll::Pending,
         }
     }
 

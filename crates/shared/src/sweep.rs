@@ -14,6 +14,9 @@
 //!   Past either, the cycle is over, and the next is a *recovery*, in which as many may be owed as the feed keeps. The same
 //!   again before the `synced` of a recovery, and the reader cannot be served. Updates never overflow anything.
 //! - A cycle that begins while the feed has no continuity waits for the new snapshot.
+//! - A stream may begin *apart*: it is handed the snapshot of an earlier point by other means, in the order of slots, and takes
+//!   nothing in meanwhile. Its cursor is at that point, so that tombstones are kept for it. When it
+//!   [rejoins](Sweep::rejoin), the slots that it was not handed are owed and unsent, and it takes in what changed since.
 
 mod frame;
 mod owed;
@@ -23,7 +26,7 @@ use std::cmp::Ordering;
 
 pub use self::frame::{Frame, ResyncReason, Sink, Spelling};
 use self::reading::{Overflow, Reading};
-use crate::changelog::{Changelog, Identified};
+use crate::changelog::{Changelog, Identified, Point};
 
 /// One stream's reading of a changelog.
 ///
@@ -51,6 +54,8 @@ enum State<I> {
     Waiting { epoch: u64 },
     /// Leads to `BetweenCycles` when the epoch is replaced, and on an overflow; to `Ended` on an overflow in a recovery.
     Reading(Reading<I>),
+    /// It reads the snapshot of an earlier point elsewhere. Leads to `Reading` by `rejoin`, and to the others as `Reading` does.
+    Apart(Reading<I>),
     /// The reader cannot be served.
     Ended,
 }
@@ -63,6 +68,8 @@ pub enum Progress {
     Idle,
     /// The sink had no room for all of it. Poll again when it has.
     Owing,
+    /// The stream is handed a snapshot by other means. Nothing is taken in or sent before [`Sweep::rejoin`].
+    Apart,
     /// There is no cycle: after a [`Frame::Resync`], before the first cycle, and after [`Sweep::leave`]. Nothing more is
     /// sent before [`Sweep::begin_cycle`].
     BetweenCycles,
@@ -100,7 +107,7 @@ impl<I> Sweep<I> {
     pub fn is_ended(&self) -> bool {
         match self.state {
             State::Ended => true,
-            State::BetweenCycles | State::Waiting { .. } | State::Reading(_) => false,
+            State::BetweenCycles | State::Waiting { .. } | State::Reading(_) | State::Apart(_) => false,
         }
     }
 
@@ -108,7 +115,7 @@ impl<I> Sweep<I> {
     pub fn is_waiting(&self) -> bool {
         match self.state {
             State::Waiting { .. } => true,
-            State::BetweenCycles | State::Reading(_) | State::Ended => false,
+            State::BetweenCycles | State::Reading(_) | State::Apart(_) | State::Ended => false,
         }
     }
 }
@@ -132,6 +139,47 @@ impl<I: Identified + Clone> Sweep<I> {
         };
     }
 
+    /// Begins a cycle apart: sends `Reset`, and leaves it to the caller to hand on the snapshot of `point`, all of it or up to
+    /// some slot. Then the caller says so with [`rejoin`](Self::rejoin). Returns `false`, and does nothing, where the changelog
+    /// can no longer tell what changed since that point.
+    pub fn begin_cycle_apart<V, P>(
+        &mut self,
+        changelog: &Changelog<I, V, P>,
+        point: Point,
+        out: &mut impl Sink<I, P>,
+    ) -> bool {
+        if self.is_ended() || !changelog.can_tell_since(point) {
+            return false;
+        }
+        self.leave(changelog);
+        self.cycles += 1;
+        out.push(Frame::Reset);
+        self.state = State::Apart(Reading::begin_apart(changelog, point));
+        true
+    }
+
+    /// The stream was handed the objects of its point's snapshot up to this slot, and none from there on: these are owed from
+    /// now on. Does nothing if it is not apart.
+    pub fn rejoin<V, P>(&mut self, changelog: &Changelog<I, V, P>, next_slot: u32) {
+        self.state = match std::mem::replace(&mut self.state, State::BetweenCycles) {
+            State::Apart(mut reading) => {
+                reading.owe_from(changelog, next_slot);
+                State::Reading(reading)
+            }
+            state @ (State::BetweenCycles | State::Waiting { .. } | State::Reading(_) | State::Ended) => {
+                state
+            }
+        };
+    }
+
+    /// Whether it is handed a snapshot by other means.
+    pub fn is_apart(&self) -> bool {
+        match self.state {
+            State::Apart(_) => true,
+            State::BetweenCycles | State::Waiting { .. } | State::Reading(_) | State::Ended => false,
+        }
+    }
+
     /// Takes in what changed, then sends what the sink has room for.
     ///
     /// At the head, with nothing to send, this compares two numbers. Taking in costs a step for each change since the last
@@ -147,6 +195,7 @@ impl<I: Identified + Clone> Sweep<I> {
                 }
                 reading.epoch()
             }
+            State::Apart(reading) => reading.epoch(),
         };
         match epoch.cmp(&changelog.epoch()) {
             Ordering::Greater => return Progress::Idle,
@@ -159,6 +208,13 @@ impl<I: Identified + Clone> Sweep<I> {
         }
         if self.is_waiting() {
             self.state = State::Reading(Reading::begin(changelog));
+        }
+        if let State::Apart(reading) = &self.state {
+            if reading.can_go_on(changelog) {
+                return Progress::Apart;
+            }
+            // What it missed meanwhile can no longer be told: the rest of that snapshot would be of no use.
+            return self.overflow(changelog, out);
         }
         self.advance(changelog, out)
     }
@@ -182,17 +238,19 @@ impl<I: Identified + Clone> Sweep<I> {
                     Progress::Owing
                 }
             }
-            Err(Overflow) if self.recovering => {
-                reading.leave(changelog);
-                self.state = State::Ended;
-                out.push(Frame::SlowConsumer);
-                Progress::Ended
-            }
-            Err(Overflow) => {
-                self.recovering = true;
-                self.end_cycle(changelog, ResyncReason::Overflow, out)
-            }
+            Err(Overflow) => self.overflow(changelog, out),
         }
+    }
+
+    fn overflow<V, P>(&mut self, changelog: &Changelog<I, V, P>, out: &mut impl Sink<I, P>) -> Progress {
+        if self.recovering {
+            self.leave(changelog);
+            self.state = State::Ended;
+            out.push(Frame::SlowConsumer);
+            return Progress::Ended;
+        }
+        self.recovering = true;
+        self.end_cycle(changelog, ResyncReason::Overflow, out)
     }
 
     fn end_cycle<V, P>(
@@ -210,7 +268,7 @@ impl<I: Identified + Clone> Sweep<I> {
     /// another changelog.
     pub fn leave<V, P>(&mut self, changelog: &Changelog<I, V, P>) {
         match &self.state {
-            State::Reading(reading) => reading.leave(changelog),
+            State::Reading(reading) | State::Apart(reading) => reading.leave(changelog),
             State::BetweenCycles | State::Waiting { .. } => {}
             State::Ended => return,
         }
@@ -222,6 +280,7 @@ impl<I: Identified + Clone> Sweep<I> {
         match &self.state {
             State::BetweenCycles | State::Ended => false,
             State::Waiting { epoch } => *epoch <= changelog.epoch(),
+            State::Apart(reading) => reading.epoch() != changelog.epoch() || !reading.can_go_on(changelog),
             State::Reading(reading) => {
                 !reading.has_taken_in_all(changelog)
                     || !reading.owes_nothing()
@@ -235,7 +294,7 @@ impl<I: Identified + Clone> Sweep<I> {
     pub fn is_at_head<V, P>(&self, changelog: &Changelog<I, V, P>) -> bool {
         match &self.state {
             State::Reading(reading) => reading.is_at_head(changelog),
-            State::BetweenCycles | State::Waiting { .. } | State::Ended => false,
+            State::BetweenCycles | State::Waiting { .. } | State::Apart(_) | State::Ended => false,
         }
     }
 
@@ -243,7 +302,7 @@ impl<I: Identified + Clone> Sweep<I> {
     pub fn is_synced(&self) -> bool {
         match &self.state {
             State::Reading(reading) => reading.is_synced(),
-            State::BetweenCycles | State::Waiting { .. } | State::Ended => false,
+            State::BetweenCycles | State::Waiting { .. } | State::Apart(_) | State::Ended => false,
         }
     }
 
@@ -251,7 +310,7 @@ impl<I: Identified + Clone> Sweep<I> {
     pub fn memory(&self) -> usize {
         match &self.state {
             State::Reading(reading) => reading.memory(),
-            State::BetweenCycles | State::Waiting { .. } | State::Ended => 0,
+            State::BetweenCycles | State::Waiting { .. } | State::Apart(_) | State::Ended => 0,
         }
     }
 }

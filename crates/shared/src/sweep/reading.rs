@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::frame::{Frame, Sink, Spelling};
 use super::owed::Owed;
-use crate::changelog::{Changelog, Entry, Identified};
+use crate::changelog::{Changelog, Entry, Identified, Point};
 
 /// A cycle that reads the changelog's current epoch, or one that has just been replaced.
 #[derive(Debug)]
@@ -67,6 +67,43 @@ impl<I: Identified + Clone> Reading<I> {
         }
     }
 
+    /// Begins a cycle whose snapshot is the one of `point` and is read elsewhere: nothing is owed as long as that lasts. What
+    /// came between that point and now holds `synced` up like all that was there before.
+    pub(super) fn begin_apart<V, P>(changelog: &Changelog<I, V, P>, point: Point) -> Self {
+        changelog.readers().enter(point.position);
+        Self {
+            epoch: point.epoch,
+            begin: changelog.head(),
+            cursor: point.position,
+            snapshot: Snapshot::Open { held_up_from: 0 },
+            owed: Owed::default(),
+            deletions: VecDeque::new(),
+            sweep: 0,
+        }
+    }
+
+    /// Whether the changelog can still tell all that changed since the cursor.
+    pub(super) fn can_go_on<V, P>(&self, changelog: &Changelog<I, V, P>) -> bool {
+        self.cursor >= changelog.trimmed()
+    }
+
+    /// All that was there at the cursor, from this slot on, is owed and was never sent. An object that has left or came back
+    /// since is among it, so that no deletion of it is told when that is taken in. No slot has changed hands since the cursor,
+    /// as no tombstone was dropped that is newer.
+    pub(super) fn owe_from<V, P>(&mut self, changelog: &Changelog<I, V, P>, slot: u32) {
+        if self.epoch != changelog.epoch() || !self.can_go_on(changelog) {
+            return;
+        }
+        self.owed.reserve(changelog.slots_end());
+        for (slot, entry) in changelog.slots_from(slot) {
+            let was_known = entry.first <= self.cursor;
+            if was_known && (entry.is_live() || entry.position > self.cursor) {
+                self.owed.owe_unsent(slot);
+            }
+        }
+        self.owed.release_if_empty();
+    }
+
     /// The cycle is over: nothing is kept for it any more.
     pub(super) fn leave<V, P>(&self, changelog: &Changelog<I, V, P>) {
         if self.epoch == changelog.epoch() {
@@ -109,7 +146,7 @@ impl<I: Identified + Clone> Reading<I> {
         bound: usize,
     ) -> Result<TakenIn, Overflow> {
         let since = self.cursor;
-        if since < changelog.trimmed() {
+        if !self.can_go_on(changelog) {
             return Err(Overflow);
         }
         let at_head = self.is_synced() && self.owes_nothing();

@@ -110,4 +110,12 @@ rules! {
     SyncedCoversBegin,
     /// `synced` does not wait for what came later.
     SyncedWaitsForNoMore,
+    /// Shared bytes that are older than a dropped tombstone are not handed out.
+    OldBytesAreNotHandedOut,
+    /// A stream that reads shared bytes has its cursor at their position.
+    BytesHaveTheirOwnCursor,
+    /// A stream that leaves shared bytes owes what they still held.
+    LeavingBytesOwesTheRest,
+    /// What shared bytes still held is unsent.
+    RestOfBytesIsUnsent,
 }

@@ -82,7 +82,10 @@ impl Run {
             return Ok(());
         };
         check!(
-            reader.epoch != self.feed.epoch || reader.waiting || reader.cursor == self.feed.head,
+            reader.epoch != self.feed.epoch
+                || reader.waiting
+                || c.stream.apart.is_some()
+                || reader.cursor == self.feed.head,
             "a poll did not take all in"
         );
         Ok(())
@@ -93,7 +96,8 @@ impl Run {
         let Some(reader) = c.stream.reader(&self.feed) else {
             return Ok(());
         };
-        if reader.epoch != self.feed.epoch || reader.waiting || !c.stream.deletions.is_empty() {
+        let is_apart = c.stream.apart.is_some();
+        if reader.epoch != self.feed.epoch || reader.waiting || is_apart || !c.stream.deletions.is_empty() {
             return Ok(());
         }
         let is_due = self.boundary.is_some_and(|boundary| {
@@ -131,6 +135,11 @@ impl Run {
             !up_to_date || c.sweep.memory() == 0,
             "{} bytes at the head",
             c.sweep.memory()
+        );
+        check!(
+            c.sweep.is_apart() == c.stream.apart.is_some(),
+            "apart: {}",
+            c.sweep.is_apart()
         );
         check!(
             c.sweep.cycles() == c.stream.cycles,

@@ -70,7 +70,7 @@ fn the_changelog_and_the_sweep_do_what_the_model_does() {
 }
 
 #[test]
-fn they_do_so_with_suppression_pauses_and_waiting_deletions() {
+fn they_do_so_with_suppression_pauses_waiting_deletions_and_shared_bytes() {
     let outcome = run_all(seeds(), Variant::Extended, Subject::Both);
     assert!(outcome.cycles > 0);
 }

@@ -27,6 +27,7 @@ fn expected(rule: Rule) -> FoundBy {
         Rule::UnseenDeletionIsNotTold,
         Rule::QueueHoldsItsDepth,
         Rule::QueueHoldsNoMore,
+        Rule::OldBytesAreNotHandedOut,
     ];
     if HARMLESS.contains(&rule) {
         FoundBy::Comparison

@@ -281,9 +281,93 @@ pub(crate) struct Stream {
     pub(crate) deletions: VecDeque<Uid>,
     sweep: usize,
     pub(crate) begin: u64,
+    /// What is left of the shared bytes that it reads.
+    pub(crate) apart: Option<VecDeque<Entry>>,
+}
+
+/// The objects of a feed at one position, in the order of their slots: what shared bytes hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes {
+    pub(crate) epoch: u64,
+    pub(crate) position: u64,
+    pub(crate) objects: Vec<Entry>,
+}
+
+impl Bytes {
+    pub(crate) fn of(feed: &Feed) -> Self {
+        let mut objects: Vec<Entry> = feed
+            .entries
+            .values()
+            .filter(|entry| entry.live)
+            .cloned()
+            .collect();
+        objects.sort_unstable_by_key(|entry| entry.slot);
+        Self {
+            epoch: feed.epoch,
+            position: feed.head,
+            objects,
+        }
+    }
+
+    /// They are handed out only while no tombstone newer than they are was dropped.
+    pub(crate) fn may_be_handed_out(&self, feed: &Feed) -> bool {
+        let trimmed = feed.trimmed > self.position && !feed.breaks(Rule::OldBytesAreNotHandedOut);
+        feed.continuous && self.epoch == feed.epoch && !trimmed
+    }
 }
 
 impl Stream {
+    /// The cycle that has just begun reads shared bytes, as far as it gets with them.
+    pub(crate) fn hand_out(&mut self, feed: &mut Feed, bytes: &Bytes) {
+        let cursor = if self.breaks(Rule::BytesHaveTheirOwnCursor) {
+            feed.head
+        } else {
+            bytes.position
+        };
+        feed.readers.get_mut(&self.id).unwrap().cursor = cursor;
+        (self.due, self.unsent) = (BTreeSet::new(), BTreeSet::new());
+        self.apart = Some(bytes.objects.iter().cloned().collect());
+    }
+
+    /// Sends what there is room for of the bytes. Returns whether it still reads them.
+    fn read_bytes(&mut self, feed: &Feed, budget: &mut Budget, leaves: bool) -> bool {
+        let Some(mut left) = self.apart.take() else {
+            return false;
+        };
+        while budget.objects > 0
+            && let Some(entry) = left.pop_front()
+        {
+            budget.objects -= 1;
+            self.frames.push(Frame::Upsert {
+                spelling: Spelling::Added,
+                uid: entry.uid,
+                state: entry.state,
+                position: entry.position,
+            });
+        }
+        if !left.is_empty() && !leaves {
+            self.apart = Some(left);
+            return true;
+        }
+        let Some(next) = left.front().map(|entry| entry.slot) else {
+            return false;
+        };
+        // It leaves them: all that was there, from the next slot on, is owed and unsent.
+        let cursor = feed.readers[&self.id].cursor;
+        let was_there = |entry: &&Entry| {
+            entry.slot >= next && entry.first <= cursor && (entry.live || entry.position > cursor)
+        };
+        for entry in feed.entries.values().filter(was_there) {
+            if !self.breaks(Rule::LeavingBytesOwesTheRest) {
+                self.due.insert(entry.slot);
+            }
+            if !self.breaks(Rule::RestOfBytesIsUnsent) {
+                self.unsent.insert(entry.slot);
+            }
+        }
+        false
+    }
+
     pub(crate) fn new(feed: &mut Feed, id: usize) -> Self {
         let mut stream = Self {
             broken: feed.broken,
@@ -298,6 +382,7 @@ impl Stream {
             deletions: VecDeque::new(),
             sweep: 0,
             begin: 0,
+            apart: None,
         };
         stream.begin_cycle(feed);
         stream
@@ -324,6 +409,7 @@ impl Stream {
         self.cycles += 1;
         self.frames.push(Frame::Reset);
         self.is_synced = false;
+        self.apart = None;
         (self.due, self.unsent, self.sweep, self.begin) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
         if !self.breaks(Rule::CycleForgetsDeletions) {
             self.deletions = VecDeque::new();
@@ -355,7 +441,14 @@ impl Stream {
         self.unsent = self.due.clone();
     }
 
-    pub(crate) fn poll(&mut self, feed: &mut Feed, budget: Budget, at_end: AtCycleEnd) -> Result<(), String> {
+    /// `leaves`: a stream that reads shared bytes has waited too long for the next of them.
+    pub(crate) fn poll(
+        &mut self,
+        feed: &mut Feed,
+        mut budget: Budget,
+        at_end: AtCycleEnd,
+        leaves: bool,
+    ) -> Result<(), String> {
         let Some(reader) = self.reader(feed) else {
             return Ok(());
         };
@@ -374,6 +467,11 @@ impl Stream {
             if reader.waiting {
                 self.owe_all(feed);
             }
+            let is_lost = reader.cursor < feed.trimmed && !self.breaks(Rule::LagIsNoticed);
+            if self.apart.is_some() && !is_lost && self.read_bytes(feed, &mut budget, leaves) {
+                return Ok(());
+            }
+            self.apart = None;
             self.take_in(feed)
         };
         let fresh = match fresh {
@@ -397,6 +495,7 @@ impl Stream {
 
     /// Returns whether nothing can be sent now.
     fn next_cycle(&mut self, feed: &mut Feed, reason: ResyncReason, at_end: AtCycleEnd) -> bool {
+        self.apart = None;
         self.frames.push(Frame::Resync(reason));
         if at_end == AtCycleEnd::Pause {
             self.is_synced = false;

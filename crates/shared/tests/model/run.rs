@@ -1,13 +1,14 @@
 //! The naive model and the real types in lock-step, with every rule checked at every step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use krm_stream_shared::{Changelog, Progress, Snapshot, Sweep};
+use krm_stream_shared as shared;
+use krm_stream_shared::{Changelog, Point, Progress, Sink, Snapshot, Spelling, Sweep};
 
 use crate::broken::Rule;
 use crate::consumer::{Consumer, check};
 use crate::frames::{Budget, Collected, Frame, State, Uid};
-use crate::naive::{AtCycleEnd, Entry, Feed, Stream};
+use crate::naive::{AtCycleEnd, Bytes, Entry, Feed, Stream};
 
 /// A feed, its streams and their consumers.
 pub(crate) struct Run {
@@ -16,6 +17,8 @@ pub(crate) struct Run {
     pub(crate) boundary: Option<u64>,
     next_id: usize,
     pub(crate) trace: Trace,
+    /// What later connections may be handed instead of sweeping.
+    bytes: Option<Bytes>,
 }
 
 /// One stream, once or twice, and its browser.
@@ -24,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) sweep: Sweep<Uid>,
     pub(crate) consumer: Consumer,
     needs_epoch: u64,
+    /// What is left of the shared bytes that the sweep's owner hands on.
+    apart: VecDeque<Entry>,
     /// For each slot that waits: the slots that were sent since it does.
     pub(crate) waits: BTreeMap<usize, BTreeSet<usize>>,
 }
@@ -77,6 +82,14 @@ impl Run {
             boundary: None,
             next_id: 0,
             trace: Trace::Dropped,
+            bytes: None,
+        }
+    }
+
+    /// Encodes the snapshot for those who join from now on.
+    pub(crate) fn encode(&mut self) {
+        if self.feed.continuous {
+            self.bytes = Some(Bytes::of(&self.feed));
         }
     }
 
@@ -203,21 +216,44 @@ impl Run {
         Ok(())
     }
 
-    pub(crate) fn connect(&mut self) -> Result<Connection, String> {
+    pub(crate) fn connect(&mut self, with_bytes: bool) -> Result<Connection, String> {
         let mut connection = Connection {
             stream: Stream::new(&mut self.feed, self.next_id),
             sweep: Sweep::new(),
             consumer: Consumer::default(),
             needs_epoch: 0,
             waits: BTreeMap::new(),
+            apart: VecDeque::new(),
         };
         self.next_id += 1;
+        self.begin_cycle(&mut connection, with_bytes)?;
+        Ok(connection)
+    }
+
+    /// Begins the real half of a cycle that the model has begun; both read the shared bytes, if they may.
+    fn begin_cycle(&mut self, c: &mut Connection, with_bytes: bool) -> Result<(), String> {
+        let bytes = self.bytes.clone().filter(|_| with_bytes);
+        let usable = bytes.as_ref().filter(|bytes| bytes.may_be_handed_out(&self.feed));
+        c.apart.clear();
+        if let Some(bytes) = usable {
+            c.stream.hand_out(&mut self.feed, bytes);
+            c.apart.extend(bytes.objects.iter().cloned());
+        }
         let mut out = Collected::within(Budget::objects(0));
         if let Some(real) = &self.real {
-            connection.sweep.begin_cycle(real, &mut out);
+            let began = bytes.as_ref().is_some_and(|bytes| {
+                let point = Point {
+                    epoch: bytes.epoch,
+                    position: bytes.position,
+                };
+                c.sweep.begin_cycle_apart(real, point, &mut out)
+            });
+            check!(began == usable.is_some(), "a cycle apart began: {began}");
+            if !began {
+                c.sweep.begin_cycle(real, &mut out);
+            }
         }
-        self.deliver(&mut connection, &out.frames)?;
-        Ok(connection)
+        self.deliver(c, &out.frames, false)
     }
 
     pub(crate) fn disconnect(&mut self, connection: &mut Connection) {
@@ -228,18 +264,14 @@ impl Run {
     }
 
     /// Leaves the cycle and begins another, as a stream does whose access was checked in between.
-    pub(crate) fn reconnect(&mut self, connection: &mut Connection) -> Result<(), String> {
+    pub(crate) fn reconnect(&mut self, connection: &mut Connection, with_bytes: bool) -> Result<(), String> {
         if connection.stream.ended {
             return Ok(());
         }
         connection.consumer.leave();
         connection.stream.leave(&mut self.feed);
         connection.stream.begin_cycle(&mut self.feed);
-        let mut out = Collected::within(Budget::objects(0));
-        if let Some(real) = &self.real {
-            connection.sweep.begin_cycle(real, &mut out);
-        }
-        self.deliver(connection, &out.frames)
+        self.begin_cycle(connection, with_bytes)
     }
 
     pub(crate) fn poll(
@@ -247,13 +279,17 @@ impl Run {
         c: &mut Connection,
         budget: Budget,
         at_end: AtCycleEnd,
+        leaves: bool,
     ) -> Result<(), String> {
-        let was_at_head = self.is_at_head(c);
-        c.stream.poll(&mut self.feed, budget, at_end)?;
-        let out = self.poll_real(c, budget, at_end)?;
-        self.check_frames(c, was_at_head, budget)?;
+        let (was_at_head, was_apart) = (self.is_at_head(c), c.stream.apart.is_some());
+        c.stream.poll(&mut self.feed, budget, at_end, leaves)?;
+        let out = self.poll_real(c, budget, at_end, leaves)?;
+        if !was_apart {
+            // What shared bytes hold may have changed or gone since.
+            self.check_frames(c, was_at_head, budget)?;
+        }
         self.forget_waits(c);
-        self.deliver(c, &out)?;
+        self.deliver(c, &out, was_apart)?;
         self.check_waits(c)?;
         self.check_synced(c)
     }
@@ -263,13 +299,42 @@ impl Run {
         c: &mut Connection,
         budget: Budget,
         at_end: AtCycleEnd,
+        leaves: bool,
     ) -> Result<Vec<Frame>, String> {
         let mut out = Collected::within(budget);
         let Some(real) = &self.real else {
             return Ok(out.frames);
         };
-        let had_work = c.sweep.has_work(real);
+        let mut had_work = c.sweep.has_work(real);
         let mut progress = c.sweep.poll(real, &mut out);
+        if progress == Progress::Apart {
+            check!(
+                !had_work && out.frames.is_empty(),
+                "a poll of a stream that is apart"
+            );
+            while out.has_room()
+                && let Some(entry) = c.apart.pop_front()
+            {
+                out.push(shared::Frame::Upsert {
+                    spelling: Spelling::Added,
+                    identity: &entry.uid,
+                    payload: &entry.state,
+                    position: entry.position,
+                });
+            }
+            if leaves || c.apart.is_empty() {
+                let next = c
+                    .apart
+                    .front()
+                    .map_or(u32::MAX, |entry| u32::try_from(entry.slot).unwrap());
+                c.apart.clear();
+                c.sweep.rejoin(real, next);
+                had_work = true;
+                progress = c.sweep.poll(real, &mut out);
+            } else {
+                return Ok(out.frames);
+            }
+        }
         let cycle_is_over = matches!(out.frames.last(), Some(Frame::Resync(_)));
         check!(
             !cycle_is_over || progress == Progress::BetweenCycles,
@@ -296,7 +361,7 @@ impl Run {
     }
 
     /// Gives the consumer its frames; at `synced` it lacks nothing that had to be there and holds no ghost.
-    fn deliver(&mut self, c: &mut Connection, real: &[Frame]) -> Result<(), String> {
+    fn deliver(&mut self, c: &mut Connection, real: &[Frame], was_apart: bool) -> Result<(), String> {
         let frames = std::mem::take(&mut c.stream.frames);
         if self.real.is_some() {
             check!(frames == real, "the model sends {frames:?}, the sweep {real:?}");
@@ -309,7 +374,11 @@ impl Run {
                     c.needs_epoch = self.feed.epoch + u64::from(!self.feed.continuous);
                     c.waits.clear();
                 }
-                Frame::Upsert { uid, .. } => c.sent_slot(self.feed.entries[uid].slot)?,
+                // Bytes may hold what is gone; each of their objects is sent once anyway.
+                Frame::Upsert { uid, .. } => match self.feed.entries.get(uid) {
+                    Some(entry) if !was_apart => c.sent_slot(entry.slot)?,
+                    Some(_) | None => {}
+                },
                 Frame::Synced => {
                     check!(
                         self.feed.epoch >= c.needs_epoch,
@@ -341,6 +410,7 @@ impl Run {
     /// Whether the consumer has to hold exactly what is there.
     pub(crate) fn is_at_head(&self, c: &Connection) -> bool {
         c.stream.is_synced
+            && c.stream.apart.is_none()
             && c.stream.due.is_empty()
             && c.stream.deletions.is_empty()
             && c.stream

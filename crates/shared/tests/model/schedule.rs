@@ -12,8 +12,8 @@ use crate::run::{Connection, Run, Trace};
 pub(crate) enum Variant {
     /// Draw by draw the model's own, so that a seed means the same there.
     Model,
-    /// The same with suppressed upserts, a budget for deletions, and streams that pause between cycles or begin another one of
-    /// their own accord.
+    /// The same with suppressed upserts, a budget for deletions, streams that pause between cycles or begin another one of
+    /// their own accord, and streams that read shared bytes and leave them at any time.
     Extended,
 }
 
@@ -97,13 +97,14 @@ impl Schedule {
             let mut idle = 0;
             for _ in 0..300 {
                 if c.stream.is_paused(&self.run.feed) {
-                    self.run.reconnect(&mut c)?;
+                    self.run.reconnect(&mut c, false)?;
                 }
                 idle += u32::from(c.stream.ended || self.run.is_at_head(&c));
                 if idle > 2 {
                     break;
                 }
-                self.run.poll(&mut c, Budget::objects(3), AtCycleEnd::Begin)?;
+                self.run
+                    .poll(&mut c, Budget::objects(3), AtCycleEnd::Begin, false)?;
                 self.run.check_connection(&c)?;
             }
             check!(
@@ -136,6 +137,9 @@ impl Schedule {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        if self.happens(0.2) {
+            self.run.encode();
+        }
         let x = self.r.unit();
         let continuous = self.run.feed.continuous;
         if x < 0.52 && continuous {
@@ -146,7 +150,8 @@ impl Schedule {
             self.n += 1;
             self.truth.push((Uid::numbered(self.n), State::new(self.n)));
         } else if x < 0.60 && self.connections.len() < 5 {
-            let connection = self.run.connect()?;
+            let with_bytes = self.happens(0.5);
+            let connection = self.run.connect(with_bytes)?;
             self.connections.push(connection);
         } else if x < 0.61 && !self.connections.is_empty() {
             let at = self.r.below(self.connections.len());
@@ -247,13 +252,15 @@ impl Schedule {
             let begins = if c.stream.is_paused(&self.run.feed) {
                 0.5
             } else {
-                0.02
+                0.05
             };
             if extra.unit() < begins {
-                self.run.reconnect(c)?;
+                let with_bytes = extra.unit() < 0.7;
+                self.run.reconnect(c, with_bytes)?;
             }
         }
-        self.run.poll(c, budget, at_end)?;
+        let leaves = self.happens(0.3);
+        self.run.poll(c, budget, at_end, leaves)?;
         self.run.check_connection(c)?;
         self.slow += u64::from(c.stream.ended);
         if self.run.is_at_head(c) && self.run.feed.continuous {
