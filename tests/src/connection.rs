@@ -63,7 +63,7 @@ impl Connection {
 
     async fn next_chunk(&mut self) -> Option<Bytes> {
         let frame = self.body.frame().await?;
-        let chunk = frame.unwrap_or_else(|never| match never {}).into_data().ok()?;
+        let chunk = frame.unwrap().into_data().ok()?;
         self.raw.extend_from_slice(&chunk);
         Some(chunk)
     }

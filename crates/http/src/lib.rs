@@ -54,17 +54,26 @@
 //! ```
 
 mod body;
+mod delivery;
 mod frames;
 mod gateway;
 mod resolver;
+mod serve;
 mod service;
 mod settings;
 mod stream;
 
 pub use body::StreamBody;
+pub use delivery::{
+    BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, DeliveryCheck, DeliveryProblem, TransportRejected,
+};
 pub use frames::{Frame, Frames};
 pub use gateway::{BuildError, Gateway, GatewayBuilder};
 pub use resolver::{ResolveError, Resolver};
+pub use serve::{
+    BoxError, Connection, Handshaking, Listener, PeerAddress, Serve, handshaking, prepare_socket, serve,
+    serve_connection,
+};
 
 /// The examples of the README and of the documentation compile.
 #[cfg(doctest)]

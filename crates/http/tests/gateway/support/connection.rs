@@ -33,7 +33,7 @@ impl Connection {
     /// The next piece of the body, heartbeats included.
     pub(crate) async fn chunk(&mut self) -> Option<Bytes> {
         let frame = self.body.frame().await?;
-        let chunk = frame.unwrap_or_else(|never| match never {}).into_data().unwrap();
+        let chunk = frame.unwrap().into_data().unwrap();
         self.raw.extend_from_slice(&chunk);
         Some(chunk)
     }

@@ -1,0 +1,127 @@
+//! What the parts of one guarded connection share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+use std::time::Duration;
+
+use http::Version;
+
+use super::StreamSlot;
+
+#[derive(Debug, Default)]
+pub(crate) struct Connection(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_io_guarded: bool,
+    /// The shortest of the gateways whose streams are or were on the connection.
+    write_timeout: Option<Duration>,
+    streams: Vec<Weak<StreamSlot>>,
+    /// The stream whose future hyper hands to the executor next: it calls the service and spawns in the same poll.
+    next: Option<Arc<StreamSlot>>,
+    work: Work,
+    waker: Option<Waker>,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// No request has come whole.
+    #[default]
+    None,
+    /// HTTP/1.1: hyper bounds the wait for each head.
+    OneByOne,
+    /// HTTP/2, with this many streams open.
+    Multiplexed { open: usize },
+}
+
+impl Connection {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn guard_io(&self) {
+        self.state().is_io_guarded = true;
+    }
+
+    pub(super) fn is_io_guarded(&self) -> bool {
+        self.state().is_io_guarded
+    }
+
+    /// A request came.
+    pub(super) fn begin_request(&self, version: Version) -> Arc<StreamSlot> {
+        let slot = Arc::new(StreamSlot::default());
+        let mut state = self.state();
+        if version >= Version::HTTP_2 {
+            state.next = Some(Arc::clone(&slot));
+            if let Work::None | Work::OneByOne = state.work {
+                state.work = Work::Multiplexed { open: 0 };
+            }
+        } else {
+            state.work = Work::OneByOne;
+        }
+        slot
+    }
+
+    /// The stream whose future was just handed over; `None` where it is no stream's.
+    pub(super) fn begin_stream(self: &Arc<Self>) -> Option<(Arc<StreamSlot>, OpenStream)> {
+        let mut state = self.state();
+        let slot = state.next.take()?;
+        if let Work::Multiplexed { open } = &mut state.work {
+            *open += 1;
+        }
+        Some((slot, OpenStream(Arc::clone(self))))
+    }
+
+    /// A gateway's stream is bounded from here on, and with it whatever else is written to the socket.
+    pub(super) fn bound(&self, write_timeout: Duration, slot: &Arc<StreamSlot>) {
+        let mut state = self.state();
+        let shortest = state.write_timeout.map_or(write_timeout, |known| known.min(write_timeout));
+        state.write_timeout = Some(shortest);
+        state.streams.retain(|stream| stream.strong_count() > 0);
+        state.streams.push(Arc::downgrade(slot));
+    }
+
+    pub(super) fn write_timeout(&self) -> Option<Duration> {
+        self.state().write_timeout
+    }
+
+    /// The socket does not take what is pending.
+    pub(super) fn cut(&self) {
+        let streams = std::mem::take(&mut self.state().streams);
+        for stream in streams.iter().filter_map(Weak::upgrade) {
+            stream.cut();
+        }
+    }
+
+    /// What the connection is doing. `waker` is woken when its last stream ends.
+    pub(crate) fn work(&self, waker: &Waker) -> Work {
+        let mut state = self.state();
+        let work = state.work;
+        if let Work::Multiplexed { open: 1.. } = work
+            && !state.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+        {
+            state.waker = Some(waker.clone());
+        }
+        work
+    }
+}
+
+/// Counts a stream of an HTTP/2 connection as long as it lives.
+#[derive(Debug)]
+pub(super) struct OpenStream(Arc<Connection>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if let Work::Multiplexed { open } = &mut state.work {
+            *open = open.saturating_sub(1);
+            if *open == 0
+                && let Some(waker) = state.waker.take()
+            {
+                drop(state);
+                waker.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The guards of one connection, for a host that drives hyper itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioTimer;
+use hyper_util::server::conn::auto;
+use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
+
+use super::{BoundedExecutor, BoundedIo, Capability, Connection, Probe};
+
+/// What hyper and h2 have taken and the socket has not can no longer be merged with what comes, or be recalled.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// How long a client may take for the head of a request.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A quiet HTTP/2 peer is asked whether it is still there this often, and has so long to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The guards of one connection, for a host that drives hyper itself: wrap its transport, its service and its executor.
+/// [`serve_connection`](crate::serve_connection) does all of it; use that where you can.
+///
+/// One guard is for one connection. A connection that lacks one of the three is told apart: a gateway with a write
+/// timeout aborts its requests and says in diagnostics what is missing.
+///
+/// ```no_run
+/// # use hyper_util::rt::TokioIo;
+/// # use krm_stream_http::{ConnectionGuard, Gateway};
+/// # async fn accepted(socket: tokio::net::TcpStream, gateway: Gateway) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let guard = ConnectionGuard::new();
+/// let io = TokioIo::new(guard.io(socket));
+/// guard.builder().serve_connection(io, guard.service(gateway)).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ConnectionGuard {
+    connection: Arc<Connection>,
+    probe: Option<Arc<Probe>>,
+}
+
+impl Default for ConnectionGuard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ConnectionGuard {
+    /// The guards of a new connection.
+    pub fn new() -> Self {
+        Self {
+            connection: Arc::default(),
+            probe: None,
+        }
+    }
+
+    pub(super) fn probing(probe: Arc<Probe>) -> Self {
+        Self {
+            connection: Arc::default(),
+            probe: Some(probe),
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Guards the transport: a socket, or a TLS stream over one.
+    pub fn io<I>(&self, io: I) -> BoundedIo<I> {
+        self.connection.guard_io();
+        BoundedIo::new(io, Arc::clone(&self.connection))
+    }
+
+    /// A tower service as hyper wants it. Each request tells the gateway that its connection is guarded.
+    pub fn service<S>(&self, service: S) -> BoundedService<S> {
+        BoundedService {
+            service: TowerToHyperService::new(service),
+            connection: Arc::clone(&self.connection),
+            probe: self.probe.clone(),
+        }
+    }
+
+    /// What runs the streams of an HTTP/2 connection.
+    pub fn executor(&self) -> BoundedExecutor {
+        BoundedExecutor(Arc::clone(&self.connection))
+    }
+
+    /// hyper's builder for either version, with the executor, small buffers, a bound for the head of each request, and
+    /// pings where an HTTP/2 peer is quiet. A builder of your own needs `max_buf_size` and `max_send_buf_size` of 16 KiB.
+    pub fn builder(&self) -> auto::Builder<BoundedExecutor> {
+        let mut builder = auto::Builder::new(self.executor());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(BUFFER_BYTES);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .max_send_buf_size(BUFFER_BYTES);
+        builder
+    }
+}
+
+/// A tower service whose requests say that their connection is guarded.
+#[derive(Clone, Debug)]
+pub struct BoundedService<S> {
+    service: TowerToHyperService<S>,
+    connection: Arc<Connection>,
+    probe: Option<Arc<Probe>>,
+}
+
+impl<S, B> hyper::service::Service<Request<Incoming>> for BoundedService<S>
+where
+    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = TowerToHyperServiceFuture<S, Request<Incoming>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let slot = self.connection.begin_request(request.version());
+        request.extensions_mut().insert(Capability {
+            connection: Arc::clone(&self.connection),
+            slot,
+            probe: self.probe.clone(),
+        });
+        self.service.call(request)
+    }
+}

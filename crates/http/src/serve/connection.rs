@@ -1,0 +1,194 @@
+//! One connection.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::UpgradeableConnection;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::delivery::{self, BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, HEAD_TIMEOUT, Work};
+
+/// Any error.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// An HTTP/2 connection without streams is told to go after this long, and has to go as soon again.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Serves one connection, over HTTP/1.1 or HTTP/2 as its client chooses, so that delivery can be bounded: for a host's own
+/// accept loop. `io` is a socket, or a TLS stream over one; see [`prepare_socket`](crate::prepare_socket).
+///
+/// A client has 10 s for the head of each request, and an HTTP/2 connection without streams is closed after two minutes.
+///
+/// The future must be polled on a tokio runtime with a timer. Its error is the connection's end: a client that went away,
+/// mostly.
+///
+/// # Cancel safety
+/// Dropping the future closes the connection and drops its streams.
+pub fn serve_connection<I, S, B>(io: I, service: S) -> Connection
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    Connection::new(&ConnectionGuard::new(), io, service)
+}
+
+/// A connection that is being served.
+#[must_use = "a connection does nothing unless it is polled"]
+pub struct Connection {
+    http: Pin<Box<dyn Http + Send>>,
+    state: Arc<delivery::Connection>,
+    patience: Patience,
+}
+
+/// A connection of hyper's, whatever its transport and service.
+trait Http: Future<Output = Result<(), BoxError>> {
+    fn graceful_shutdown(self: Pin<&mut Self>);
+}
+
+impl<I, S, B> Http for UpgradeableConnection<'static, TokioIo<BoundedIo<I>>, BoundedService<S>, BoundedExecutor>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        Self::graceful_shutdown(self);
+    }
+}
+
+impl Connection {
+    pub(crate) fn new<I, S, B>(guard: &ConnectionGuard, io: I, service: S) -> Self
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let io = TokioIo::new(guard.io(io));
+        let http = guard
+            .builder()
+            .serve_connection_with_upgrades(io, guard.service(service))
+            .into_owned();
+        Self {
+            http: Box::pin(http),
+            state: Arc::clone(guard.connection()),
+            patience: Patience::Head(Box::pin(sleep_until(Instant::now() + HEAD_TIMEOUT))),
+        }
+    }
+
+    /// Lets what is under way finish and takes no new request: over HTTP/2 the client gets GOAWAY, over HTTP/1.1 the
+    /// connection closes after the answer. Poll the connection on.
+    pub fn graceful_shutdown(&mut self) {
+        self.http.as_mut().graceful_shutdown();
+    }
+}
+
+/// What a connection without anything to do is waited with.
+enum Patience {
+    /// For its first request.
+    Head(Pin<Box<Sleep>>),
+    /// It has something to do, or hyper watches it.
+    Busy,
+    /// It has no stream.
+    Idle(Pin<Box<Sleep>>),
+    /// It was told to go.
+    Leaving(Pin<Box<Sleep>>),
+}
+
+impl Future for Connection {
+    type Output = Result<(), BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            if let Poll::Ready(result) = this.http.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            match this.patience.poll(this.state.work(cx.waker()), cx) {
+                Wait::GoOn => return Poll::Pending,
+                Wait::TellToGo => this.http.as_mut().graceful_shutdown(),
+                Wait::End => {
+                    let error = io::Error::new(io::ErrorKind::TimedOut, "the client asked for nothing in time");
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+}
+
+enum Wait {
+    GoOn,
+    TellToGo,
+    End,
+}
+
+impl Patience {
+    fn poll(&mut self, work: Work, cx: &mut Context<'_>) -> Wait {
+        match (&mut *self, work) {
+            (Self::Head(_) | Self::Busy | Self::Idle(_), Work::OneByOne | Work::Multiplexed { open: 1.. }) => {
+                *self = Self::Busy;
+                Wait::GoOn
+            }
+            (Self::Head(_) | Self::Busy, Work::Multiplexed { open: 0 }) => {
+                *self = Self::Idle(wait(IDLE_TIMEOUT, cx));
+                Wait::GoOn
+            }
+            (Self::Head(sleep), Work::None) => match sleep.as_mut().poll(cx) {
+                Poll::Pending => Wait::GoOn,
+                Poll::Ready(()) => Wait::End,
+            },
+            (Self::Idle(sleep), Work::Multiplexed { open: 0 }) => match sleep.as_mut().poll(cx) {
+                Poll::Pending => Wait::GoOn,
+                Poll::Ready(()) => {
+                    *self = Self::Leaving(wait(IDLE_TIMEOUT, cx));
+                    Wait::TellToGo
+                }
+            },
+            (Self::Leaving(sleep), Work::Multiplexed { open: 0 }) => match sleep.as_mut().poll(cx) {
+                Poll::Pending => Wait::GoOn,
+                Poll::Ready(()) => Wait::End,
+            },
+            // A request that crossed the notice is served.
+            (Self::Leaving(_), Work::OneByOne | Work::Multiplexed { open: 1.. })
+            // A connection does not forget that it had a request.
+            | (Self::Busy | Self::Idle(_) | Self::Leaving(_), Work::None) => Wait::GoOn,
+        }
+    }
+}
+
+/// A timer that wakes this task.
+fn wait(time: Duration, cx: &mut Context<'_>) -> Pin<Box<Sleep>> {
+    let mut sleep = Box::pin(sleep_until(Instant::now() + time));
+    let _ = sleep.as_mut().poll(cx);
+    sleep
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

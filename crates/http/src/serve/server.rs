@@ -1,0 +1,225 @@
+//! A listener's connections, until the end is asked for.
+
+use std::fmt;
+use std::future::pending;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use krm_stream_protocol::{BoxFuture, Diagnosing, Diagnostics};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tower_service::Service;
+
+use super::{BoxError, Listener, serve_connection};
+
+/// How long a connection's handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The wait after an error that is the listener's own: out of file descriptors, say.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The address of a request's peer, in the extensions of each request that [`serve`] takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress<A = std::net::SocketAddr>(pub A);
+
+/// Serves a listener, over HTTP/1.1 and HTTP/2, so that delivery can be bounded: in place of `axum::serve`.
+///
+/// `service` is an axum `Router`, a [`Gateway`](crate::Gateway), or any tower service over requests of hyper. Each request
+/// has a [`PeerAddress`] among its extensions.
+///
+/// ```no_run
+/// # use krm_stream_http::Gateway;
+/// # async fn run(gateway: Gateway) -> std::io::Result<()> {
+/// use std::time::Duration;
+///
+/// let router = axum::Router::new().route_service("/resource-stream/v1", gateway);
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// # let the_end_is_asked_for = std::future::pending();
+/// krm_stream_http::serve(listener, router)
+///     .with_graceful_shutdown(the_end_is_asked_for, Duration::from_secs(10))
+///     .await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A client has 10 s for a handshake and for the head of each request; an HTTP/2 connection without streams is closed
+/// after two minutes, and one whose peer does not answer a ping after 50 s.
+pub fn serve<L: Listener, S>(listener: L, service: S) -> Serve<L, S> {
+    Serve {
+        listener,
+        service,
+        end: Box::pin(pending()),
+        grace: Duration::ZERO,
+        diagnosing: Diagnosing::default(),
+    }
+}
+
+/// A listener to be served: await it.
+#[must_use = "a server does nothing unless it is awaited"]
+pub struct Serve<L, S> {
+    listener: L,
+    service: S,
+    end: BoxFuture<'static, ()>,
+    grace: Duration,
+    diagnosing: Diagnosing,
+}
+
+impl<L, S> Serve<L, S> {
+    /// Ends when `end` resolves: the listener is closed, clients of HTTP/2 get GOAWAY, answers of HTTP/1.1 finish, and what
+    /// is still open after `grace` is dropped. Streams do not end by themselves: let `end` tell the gateway.
+    pub fn with_graceful_shutdown(mut self, end: impl Future<Output = ()> + Send + 'static, grace: Duration) -> Self {
+        self.end = Box::pin(end);
+        self.grace = grace;
+        self
+    }
+
+    /// Who is told why a connection could not be accepted.
+    pub fn with_diagnostics(mut self, diagnostics: Arc<dyn Diagnostics>) -> Self {
+        self.diagnosing = Diagnosing::with(diagnostics);
+        self
+    }
+}
+
+impl<L, S, B> IntoFuture for Serve<L, S>
+where
+    L: Listener,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Output = ();
+    type IntoFuture = BoxFuture<'static, ()>;
+
+    /// # Cancel safety
+    /// Dropping the future closes the listener and its connections.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<L, S, B> Serve<L, S>
+where
+    L: Listener,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    async fn run(self) {
+        let Self {
+            mut listener,
+            service,
+            mut end,
+            grace,
+            diagnosing,
+        } = self;
+        let (ending, ended) = watch::channel(());
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((handshake, address)) => {
+                        let service = WithPeer { service: service.clone(), peer: PeerAddress(address) };
+                        connections.spawn(serve_accepted(handshake, service, ended.clone()));
+                    }
+                    Err(error) => {
+                        diagnosing.report("accepting a connection", None, &error);
+                        if !is_of_one_connection(&error) {
+                            sleep(ACCEPT_PAUSE).await;
+                        }
+                    }
+                },
+            }
+        }
+        drop(listener);
+        drop(ending);
+        // One that is not awaited any more is aborted with the set.
+        let _ = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+    }
+}
+
+/// Whether the listener is well and a connection went before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn serve_accepted<H, I, S, B>(handshake: H, service: S, mut ended: watch::Receiver<()>)
+where
+    H: Future<Output = io::Result<I>>,
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let io = tokio::select! {
+        shaken = timeout(HANDSHAKE_TIMEOUT, handshake) => match shaken {
+            Ok(Ok(io)) => io,
+            // A port scan, a client that does not trust the certificate: nothing to serve.
+            Ok(Err(_)) | Err(_) => return,
+        },
+        _ = ended.changed() => return,
+    };
+    let mut connection = pin!(serve_connection(io, service));
+    // How a connection ended is of no interest: a browser that left, mostly.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = ended.changed() => {}
+    }
+    connection.graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// Adds the peer's address to each request.
+#[derive(Clone)]
+struct WithPeer<S, A> {
+    service: S,
+    peer: PeerAddress<A>,
+}
+
+impl<S, A, B> Service<Request<B>> for WithPeer<S, A>
+where
+    S: Service<Request<B>>,
+    A: Clone + Send + Sync + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> S::Future {
+        request.extensions_mut().insert(self.peer.clone());
+        self.service.call(request)
+    }
+}
+
+impl<L: fmt::Debug, S> fmt::Debug for Serve<L, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve")
+            .field("listener", &self.listener)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}
