@@ -20,7 +20,7 @@
 //!
 //! // A gateway is given the observer; here it is told by hand what a gateway would tell it.
 //! observer.observe(&Observation::StreamOpened);
-//! observer.observe(&Observation::EventEmitted { event_type: EventType::Reset });
+//! observer.observe(&Observation::EventEmitted { event_type: EventType::Reset, count: 1 });
 //!
 //! let text = encode(&registry)?;
 //! assert!(text.contains("krm_stream_streams_open 1\n"));

@@ -169,7 +169,9 @@ impl Observer for MetricsObserver {
             Observation::SharedSubscriptionOpened => self.subscriptions.opened(),
             Observation::SharedSubscriptionClosed => self.subscriptions.closed(),
             Observation::CycleStarted { projection } => self.cycles.count(projection),
-            Observation::EventEmitted { event_type } => add(self.events_emitted.get(*event_type), 1),
+            Observation::EventEmitted { event_type, count } => {
+                add(self.events_emitted.get(*event_type), *count);
+            }
             Observation::EventSuppressed => add(&self.events_suppressed, 1),
             Observation::ConsumerResync => add(&self.consumer_resyncs, 1),
             Observation::SharedOverflow => add(&self.shared_overflows, 1),

@@ -54,10 +54,12 @@ pub enum Observation {
         /// The granted projection.
         projection: ProjectionName,
     },
-    /// An event was handed to the transport.
+    /// Events of one type were handed to the transport: one, or as many as a shared chunk of a snapshot holds.
     EventEmitted {
-        /// The type of the event.
+        /// The type of the events.
         event_type: EventType,
+        /// How many, at least 1.
+        count: u64,
     },
     /// An upstream change made no difference under the projection.
     EventSuppressed,

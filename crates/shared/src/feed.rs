@@ -3,6 +3,7 @@
 mod driver;
 mod held;
 mod opening;
+mod snapshot_bytes;
 mod state;
 mod wakers;
 
@@ -11,16 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use std::task::Waker;
 
 use krm_stream_projection::Projection;
-use krm_stream_protocol::{ActsAs, PartitionKey, ProjectionName, Scope, Upstream};
-use tokio::sync::watch;
+use krm_stream_protocol::{ActsAs, Moment, PartitionKey, ProjectionName, Scope, Upstream};
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 
 pub(crate) use driver::{Driver, Owner, drive};
 pub(crate) use held::Held;
 use opening::Opening;
 pub(crate) use opening::Waiter;
+pub(crate) use snapshot_bytes::{Chunk, Loan, NEXT_CHUNK_WITHIN, Next};
+use snapshot_bytes::{JOINS_CEASE, SnapshotBytes};
 pub(crate) use state::{FeedState, Over};
 use wakers::Wakers;
 
+use crate::changelog::Point;
 use crate::settings::FeedSettings;
 
 /// What makes two streams share a feed.
@@ -39,6 +44,9 @@ pub(crate) struct Feed {
     state: RwLock<FeedState>,
     opening: Mutex<Opening>,
     wakers: Wakers,
+    snapshot_bytes: SnapshotBytes,
+    /// There is something to tidy up after a while.
+    untidy: Notify,
     /// How many streams are attached or wait for the opening.
     occupancy: watch::Sender<usize>,
 }
@@ -56,6 +64,8 @@ impl Feed {
             )),
             opening: Mutex::new(Opening::Waiting(VecDeque::new())),
             wakers: Wakers::default(),
+            snapshot_bytes: SnapshotBytes::default(),
+            untidy: Notify::new(),
             occupancy: watch::Sender::new(0),
         }
     }
@@ -78,6 +88,7 @@ impl Feed {
 
     /// Wakes the streams that wait for a change.
     fn wake_all(&self) {
+        self.untidy.notify_one();
         self.wakers.wake_all();
     }
 
@@ -87,6 +98,40 @@ impl Feed {
 
     pub(crate) fn register(&self, stream: u64, waker: &Waker) {
         self.wakers.register(stream, waker);
+    }
+
+    /// The bytes of the opening snapshot for a stream that joins now; `None` where it has to sweep.
+    pub(crate) fn lend_snapshot(&self, state: &FeedState, now: Moment) -> Option<(Point, Arc<Loan>)> {
+        if self.key.is_isolated() {
+            return None;
+        }
+        let lent = self.snapshot_bytes.lend(&state.changelog, now)?;
+        self.untidy.notify_one();
+        Some(lent)
+    }
+
+    /// For as long as the feed lives: frees what nobody needs any more while no change comes that would.
+    pub(crate) async fn keep_tidy(&self) {
+        loop {
+            self.untidy.notified().await;
+            loop {
+                sleep(JOINS_CEASE).await;
+                let lends = self.snapshot_bytes.tick();
+                if !self.trim() && !lends {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Drops the tombstones that all streams have taken in. Returns whether some are left.
+    fn trim(&self) -> bool {
+        if self.read().changelog.size().tombstones == 0 {
+            return false;
+        }
+        let mut state = self.write();
+        state.changelog.trim();
+        state.changelog.size().tombstones > 0
     }
 
     /// Joins for as long as the attachment lives. `upstream` may be used to open the feed, if nobody has yet.

@@ -12,7 +12,7 @@ use krm_stream_protocol::{Event, EventType, Identity, Moment, Observation, Obser
 pub use outbox::Outbox;
 use wire::Wire;
 
-use crate::feed::Over;
+use crate::feed::{Chunk, Loan, NEXT_CHUNK_WITHIN, Next, Over};
 use crate::feeds::Subscription;
 use crate::sweep::{Progress, ResyncReason, Sweep};
 
@@ -25,6 +25,14 @@ pub struct Reader {
     sweep: Sweep<Arc<Identity>>,
     subscription: Option<Subscription>,
     connection: Connection,
+    apart: Option<Apart>,
+}
+
+/// The opening snapshot is read from the bytes that all share who join now.
+#[derive(Debug)]
+struct Apart {
+    loan: Arc<Loan>,
+    taken_at: Moment,
 }
 
 /// What is the connection's own: its count of events, its revisions, its observations.
@@ -75,6 +83,7 @@ impl Reader {
         Self {
             sweep: Sweep::new(),
             subscription: None,
+            apart: None,
             connection: Connection {
                 seq: 0,
                 revisions: Revisions::new(),
@@ -114,8 +123,18 @@ impl Reader {
         self.connection.observing.observe(&Observation::CycleStarted {
             projection: feed.key().projection.clone(),
         });
+        let is_first_event = self.connection.seq == 0;
+        let state = feed.read();
         let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
-        self.sweep.begin_cycle(&feed.read().changelog, &mut wire);
+        let lent = is_first_event.then(|| feed.lend_snapshot(&state, now)).flatten();
+        if let Some((point, loan)) = lent
+            && self.sweep.begin_cycle_apart(&state.changelog, point, &mut wire)
+        {
+            self.apart = Some(Apart { loan, taken_at: now });
+        } else {
+            self.sweep.begin_cycle(&state.changelog, &mut wire);
+        }
+        drop(state);
         self.subscription = Some(subscription);
     }
 
@@ -149,10 +168,45 @@ impl Reader {
             return Poll::Ready(step);
         }
         let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
-        let progress = self.sweep.poll(&state.changelog, &mut wire);
+        let mut progress = self.sweep.poll(&state.changelog, &mut wire);
+        let mut state = state;
+        if progress == Progress::Apart {
+            drop(state);
+            // Encoding and taking note of withheld values is no business of the feed's lock.
+            let Some(next_slot) = self.read_apart(now, outbox) else {
+                return Poll::Ready(Step::Wrote);
+            };
+            state = feed.read();
+            self.sweep.rejoin(&state.changelog, next_slot);
+            wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
+            progress = self.sweep.poll(&state.changelog, &mut wire);
+        }
         let (resync, wrote) = (wire.resync(), wire.wrote());
         drop(state);
         self.conclude(progress, resync, wrote)
+    }
+
+    /// Writes the next of the shared bytes. Returns the slot from which on nothing was sent, if the stream has left them.
+    fn read_apart(&mut self, now: Moment, outbox: &mut Outbox) -> Option<u32> {
+        let apart = self.apart.as_mut()?;
+        let next = if now.since(apart.taken_at) > NEXT_CHUNK_WITHIN {
+            Next::Left {
+                next_slot: apart.loan.leave(),
+            }
+        } else {
+            apart.loan.take()
+        };
+        match next {
+            Next::Chunk(chunk) => {
+                apart.taken_at = now;
+                self.connection.write_chunk(&chunk, outbox);
+                None
+            }
+            Next::Left { next_slot } => {
+                self.apart = None;
+                Some(next_slot)
+            }
+        }
     }
 
     fn conclude(&mut self, progress: Progress, resync: Option<ResyncReason>, wrote: bool) -> Poll<Step> {
@@ -206,6 +260,7 @@ impl Reader {
 
     /// Leaves the feed, if it is on one.
     fn leave(&mut self) {
+        self.apart = None;
         if let Some(subscription) = self.subscription.take() {
             self.sweep.leave(&subscription.feed().read().changelog);
         }
@@ -237,7 +292,22 @@ impl Connection {
         self.write_event(&Event::Error(error), outbox);
     }
 
+    fn write_chunk(&mut self, chunk: &Chunk, outbox: &mut Outbox) {
+        for projected in chunk.withheld() {
+            self.revisions.advance(projected);
+        }
+        outbox.hand_on(chunk.bytes());
+        self.seq += chunk.objects();
+        self.snapshot.objects += chunk.objects();
+        self.snapshot.bytes += chunk.bytes().len() as u64;
+        self.observing.observe(&Observation::EventEmitted {
+            event_type: EventType::Added,
+            count: chunk.objects(),
+        });
+    }
+
     fn emitted(&self, event_type: EventType) {
-        self.observing.observe(&Observation::EventEmitted { event_type });
+        self.observing
+            .observe(&Observation::EventEmitted { event_type, count: 1 });
     }
 }

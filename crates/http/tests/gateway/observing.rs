@@ -84,7 +84,7 @@ async fn a_streams_life_is_observed_from_its_entry_to_its_end() {
         EventType::Synced,
     ] {
         assert_eq!(
-            recorder.count(|seen| *seen == Observation::EventEmitted { event_type }),
+            recorder.count(|seen| *seen == Observation::EventEmitted { event_type, count: 1 }),
             1
         );
     }

@@ -63,12 +63,11 @@ fn counters_have_the_labels_of_the_wire() {
     let (text, totals) = observed(&[
         Observation::EventEmitted {
             event_type: EventType::Modified,
-        },
-        Observation::EventEmitted {
-            event_type: EventType::Modified,
+            count: 2,
         },
         Observation::EventEmitted {
             event_type: EventType::Synced,
+            count: 1,
         },
         Observation::EventSuppressed,
         Observation::ConsumerResync,
@@ -213,6 +212,7 @@ fn each_observation() -> Vec<Observation> {
         },
         Observation::EventEmitted {
             event_type: EventType::Added,
+            count: 1,
         },
         Observation::EventSuppressed,
         Observation::ConsumerResync,

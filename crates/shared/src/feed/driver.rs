@@ -49,6 +49,7 @@ pub(crate) fn drive(driver: Driver, owner: Arc<dyn Owner>) -> impl Future<Output
         let abandoned = abandoned(driver, owner);
         tokio::select! {
             biased;
+            () = driver.feed.keep_tidy() => {}
             () = abandoned => {
                 driver.finish(Over::EachByItself(None));
             }

@@ -1,6 +1,6 @@
 //! What a feed holds of an object's state.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use krm_stream_projection::{Projected, StateDigest};
 
@@ -8,7 +8,7 @@ use krm_stream_projection::{Projected, StateDigest};
 #[derive(Debug)]
 pub(crate) enum Held {
     /// For any number of streams, as often as they need it.
-    Kept(Projected),
+    Kept(Arc<Projected>),
     /// For one stream, once: a thousand isolated callers are not a thousand copies of a namespace. The digest stays, so
     /// that a state that makes no difference is still known as such.
     UntilTaken {
@@ -19,7 +19,7 @@ pub(crate) enum Held {
 
 impl Held {
     pub(crate) fn kept(projected: Projected) -> Self {
-        Self::Kept(projected)
+        Self::Kept(Arc::new(projected))
     }
 
     pub(crate) fn until_taken(projected: Projected) -> Self {
@@ -32,6 +32,14 @@ impl Held {
     /// Whether a browser would see no difference, resourceVersion aside.
     pub(crate) fn is_same_state(&self, other: &Self) -> bool {
         self.digest() == other.digest()
+    }
+
+    /// The state, as one of many owners; `None` where there is to be one only.
+    pub(crate) fn shared(&self) -> Option<Arc<Projected>> {
+        match self {
+            Self::Kept(projected) => Some(Arc::clone(projected)),
+            Self::UntilTaken { .. } => None,
+        }
     }
 
     /// Gives the state to `send`. `None` if it was taken before.

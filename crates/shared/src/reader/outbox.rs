@@ -69,17 +69,23 @@ impl Outbox {
         self.pending += self.open.len() - before;
     }
 
+    /// Appends a chunk that many streams share, as it is.
+    pub(crate) fn hand_on(&mut self, chunk: &Bytes) {
+        if !self.open.is_empty() {
+            self.ready.push_back(self.open.split().freeze());
+        }
+        self.ready.push_back(chunk.clone());
+        self.pending += chunk.len();
+    }
+
     /// Appends bytes that many streams share.
     pub(crate) fn share(&mut self, bytes: &Bytes) {
         if bytes.len() < WORTH_SHARING {
             self.open.put_slice(bytes);
+            self.pending += bytes.len();
         } else {
-            if !self.open.is_empty() {
-                self.ready.push_back(self.open.split().freeze());
-            }
-            self.ready.push_back(bytes.clone());
+            self.hand_on(bytes);
         }
-        self.pending += bytes.len();
     }
 }
 

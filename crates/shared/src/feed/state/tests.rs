@@ -1,7 +1,7 @@
 //! How upstream events change what a feed knows.
 
 use bytes::Bytes;
-use krm_stream_projection::{DigestKey, Projection};
+use krm_stream_projection::{DigestKey, Projected, Projection};
 use krm_stream_protocol::{Object, Scope};
 
 use super::*;
@@ -150,7 +150,7 @@ fn an_isolated_feed_streams_its_new_snapshot_and_keeps_bytes_only_until_they_are
         } => Change::Upsert {
             identity,
             version,
-            held: Held::until_taken(projected),
+            held: Held::until_taken(Projected::clone(&projected)),
         },
         other => other,
     };
