@@ -164,7 +164,9 @@ fn no_other_manifest_grants_anything() {
         if !known.contains(&file.as_str()) {
             for object in documents(&file) {
                 assert!(
-                    object["roleRef"].is_null() && object["kind"] != "Role" && object["kind"] != "ClusterRole",
+                    object["roleRef"].is_null()
+                        && object["kind"] != "Role"
+                        && object["kind"] != "ClusterRole",
                     "{file}"
                 );
             }

@@ -67,8 +67,5 @@ fn the_definition_that_is_installed_is_the_crates_own() {
     let component = document("deploy/kustomize/components/declared-streams/kustomization.yaml");
     assert_eq!(component["resources"][0], "../../../../crates/declared/crd");
     let list = document("crates/declared/crd/kustomization.yaml");
-    assert_eq!(
-        list["resources"][0],
-        "declaredstreams.krm-stream.github.io.json"
-    );
+    assert_eq!(list["resources"][0], "declaredstreams.krm-stream.github.io.json");
 }

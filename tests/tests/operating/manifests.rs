@@ -93,7 +93,8 @@ fn everything_is_in_one_namespace_and_runs_as_one_account() {
                 "{file}: {own}"
             );
             for subject in object["subjects"].as_array().into_iter().flatten() {
-                let expected = json!({"kind": "ServiceAccount", "name": "krm-stream", "namespace": namespace});
+                let expected =
+                    json!({"kind": "ServiceAccount", "name": "krm-stream", "namespace": namespace});
                 assert_eq!(*subject, expected, "{file}");
             }
         }

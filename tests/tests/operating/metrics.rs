@@ -61,9 +61,7 @@ pub(crate) fn exposition() -> String {
 
 /// The metrics of the text, as queries name them: without the parts of a histogram.
 pub(crate) fn names(exposition: &str) -> BTreeSet<String> {
-    let types = exposition
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE "));
+    let types = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types
         .map(|line| {
             let (family, kind) = line.split_once(' ').expect("a type has a name");
@@ -173,10 +171,7 @@ fn every_panel_asks_for_metrics_that_are_there_and_each_metric_has_a_panel() {
         .unwrap_or_else(|error| panic!("{error}"));
     let mut asked = BTreeSet::new();
     let mut identifiers = BTreeSet::new();
-    for panel in dashboard["panels"]
-        .as_array()
-        .expect("the dashboard has panels")
-    {
+    for panel in dashboard["panels"].as_array().expect("the dashboard has panels") {
         assert!(
             identifiers.insert(panel["id"].to_string()),
             "two panels have one id"
