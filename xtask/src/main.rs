@@ -4,6 +4,7 @@
 //! kubeconfig path, a list of findings.
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard output")]
 
+mod bench;
 mod ci;
 mod cleanup;
 mod control_plane;
@@ -37,6 +38,11 @@ enum Command {
     ControlPlane(control_plane::Arguments),
     /// Run the tests that need a cluster, or, with `--browser`, those that need a browser.
     E2e(e2e::Arguments),
+    /// Measure the gateway beside the limit: CPU, memory and delays, at up to 5,000 streams.
+    Bench(bench::Arguments),
+    /// Be a part of the bench (started by `bench`, not by hand).
+    #[command(hide = true, subcommand)]
+    BenchRole(bench::Role),
     /// Check the layers, the manifests and the sources for the rules no compiler knows.
     Tidy,
     /// Run every check of continuous integration, as `.ci/run` lists them.
@@ -61,6 +67,8 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Demo(arguments) => Ok(demo::run(&arguments)?),
         Command::ControlPlane(arguments) => Ok(control_plane::run(arguments)?),
         Command::E2e(arguments) => Ok(e2e::run(&arguments)?),
+        Command::Bench(arguments) => Ok(bench::run(&arguments)?),
+        Command::BenchRole(role) => Ok(bench::run_role(&role)?),
         Command::Tidy => Ok(tidy::run()?),
         Command::Ci => Ok(ci::run()?),
         Command::Cleanup => {

@@ -1,6 +1,6 @@
 //! Waiting for a condition with a deadline: the one place of this crate that reads a clock or sleeps.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Asks `condition` every 50 ms until it answers `Some`, or `None` once `limit` has passed.
 ///
@@ -31,6 +31,34 @@ pub(crate) fn until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>
 pub(crate) fn stopwatch() -> impl Fn() -> f64 {
     let start = Instant::now();
     move || start.elapsed().as_secs_f64()
+}
+
+/// The time now, for deadlines.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command's own deadlines; see the top of this file"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Nanoseconds since 1970: the one clock that all processes of a machine read alike.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "stamps that one process writes and another compares"
+)]
+pub(crate) fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Does nothing for so long: the pace of a slow link, or a time that is measured.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time itself is what is wanted, not a condition"
+)]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 #[cfg(test)]

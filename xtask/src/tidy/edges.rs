@@ -39,7 +39,15 @@ const LAYERS: &[(&str, Below)] = &[
     ("krm-stream-simulator", Below::Named(&[])),
     ("krm-stream-demo", Below::Everything),
     ("krm-stream-tests", Below::Everything),
-    ("xtask", Below::Named(&[])),
+    // Its bench runs the simulator, and decodes and projects in its own process.
+    (
+        "xtask",
+        Below::Named(&[
+            "krm-stream-projection",
+            "krm-stream-simulator",
+            "krm-stream-upstream-kube",
+        ]),
+    ),
 ];
 
 /// Packages whose whole dependency tree is free of a runtime: they decide, and others do.

@@ -1,0 +1,381 @@
+//! The readers: thousands of raw connections in one thread, which do as little as tells what was received, and when.
+
+mod answer;
+mod blocks;
+pub(crate) mod http2;
+mod reader;
+pub(crate) mod slow;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use super::BenchError;
+use crate::wait;
+
+pub(crate) use self::reader::{Digest, Held, Keeping, Numbering, Reader, Tally, digest};
+
+/// What one read may take.
+const BUFFER: usize = 256 * 1024;
+
+/// Where readers connect, and what they ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: String,
+    pub(crate) numbering: Numbering,
+}
+
+impl Source {
+    pub(crate) fn request(&self) -> String {
+        format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
+            self.path, self.address
+        )
+    }
+}
+
+/// All readers of a run.
+#[derive(Debug)]
+pub(crate) struct Load {
+    source: Source,
+    poll: Poll,
+    events: Events,
+    readers: Vec<Connection>,
+    buffer: Vec<u8>,
+    /// Nanoseconds from stamp to receipt of each live object, while measured.
+    delays: Option<Vec<u64>>,
+    /// What readers that were dropped had received.
+    dropped: Tally,
+    keep_stamps: bool,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// `None` once dropped; its place is used again.
+    stream: Option<TcpStream>,
+    reader: Reader,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Open,
+    /// It reads nothing, as a browser whose tab is frozen.
+    Stalled,
+    /// The server ended it, in order or not.
+    Ended(String),
+    Dropped,
+}
+
+impl Load {
+    pub(crate) fn new(source: Source) -> Result<Self, BenchError> {
+        Ok(Self {
+            source,
+            poll: Poll::new().map_err(BenchError::io("create a poll"))?,
+            events: Events::with_capacity(1024),
+            readers: Vec::new(),
+            buffer: vec![0; BUFFER],
+            delays: None,
+            dropped: Tally::default(),
+            keep_stamps: false,
+        })
+    }
+
+    /// Has readers that are opened from now on hold what a consumer would.
+    pub(crate) fn keep_stamps(mut self) -> Self {
+        self.keep_stamps = true;
+        self
+    }
+
+    /// Opens one more reader, in a free place.
+    pub(crate) fn open(&mut self) -> Result<usize, BenchError> {
+        let free = self.readers.iter().position(|one| one.state == State::Dropped);
+        let at = free.unwrap_or(self.readers.len());
+        let mut stream = TcpStream::connect(self.source.address).map_err(BenchError::io("connect"))?;
+        self.poll
+            .registry()
+            .register(&mut stream, Token(at), Interest::WRITABLE)
+            .map_err(BenchError::io("poll a connection"))?;
+        let keeping = if self.keep_stamps {
+            Keeping::Stamps(Held::default())
+        } else {
+            Keeping::Nothing
+        };
+        let connection = Connection {
+            stream: Some(stream),
+            reader: Reader::new(self.source.numbering, keeping),
+            state: State::Connecting,
+        };
+        if at == self.readers.len() {
+            self.readers.push(connection);
+        } else {
+            self.readers[at] = connection;
+        }
+        Ok(at)
+    }
+
+    /// Opens readers until `count` more have seen `synced`; at most `at_once` are on their way at a time.
+    pub(crate) fn join(&mut self, count: usize, at_once: usize, limit: Duration) -> Result<(), BenchError> {
+        let mut opened = 0;
+        let before = self.synced_readers();
+        let deadline = wait::now() + limit;
+        loop {
+            let synced = self.synced_readers().saturating_sub(before);
+            if synced >= count {
+                break;
+            }
+            while opened < count && opened - synced.min(opened) < at_once {
+                self.open()?;
+                opened += 1;
+            }
+            self.step(Duration::from_millis(100))?;
+            self.no_failure()?;
+            if wait::now() > deadline {
+                return Err(BenchError::Late(format!(
+                    "{synced} of {count} readers reached `synced` within {} s",
+                    limit.as_secs()
+                )));
+            }
+        }
+        for connection in &mut self.readers {
+            connection.reader.shrink();
+        }
+        Ok(())
+    }
+
+    /// Reads for so long.
+    pub(crate) fn run(&mut self, time: Duration) -> Result<(), BenchError> {
+        let until = wait::now() + time;
+        self.run_until(until, |_| false).map(|_| ())
+    }
+
+    /// Reads until the condition holds, or the time has come; whether it holds.
+    pub(crate) fn run_until(
+        &mut self,
+        until: Instant,
+        condition: impl Fn(&Self) -> bool,
+    ) -> Result<bool, BenchError> {
+        loop {
+            if condition(self) {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(wait::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.step(left.min(Duration::from_millis(100)))?;
+        }
+    }
+
+    /// Begins to collect delays.
+    pub(crate) fn measure(&mut self) {
+        self.delays = Some(Vec::new());
+    }
+
+    /// The delays since [`Load::measure`], in nanoseconds.
+    pub(crate) fn measured(&mut self) -> Vec<u64> {
+        self.delays.take().unwrap_or_default()
+    }
+
+    /// What all readers received, those that were dropped included.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut sum = self.dropped.clone();
+        for connection in &self.readers {
+            if connection.state != State::Dropped {
+                sum.add(connection.reader.tally());
+            }
+        }
+        sum
+    }
+
+    /// The places of readers that are open and read.
+    pub(crate) fn open_readers(&self) -> Vec<usize> {
+        let open = |at: &usize| self.readers[*at].state == State::Open;
+        (0..self.readers.len()).filter(open).collect()
+    }
+
+    pub(crate) fn synced_readers(&self) -> usize {
+        self.readers
+            .iter()
+            .filter(|one| one.state == State::Open && one.reader.is_synced())
+            .count()
+    }
+
+    /// How many places there are, those of readers that left included.
+    pub(crate) fn places(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// How many readers' connections do not stand yet.
+    pub(crate) fn connecting(&self) -> usize {
+        self.count(|state| *state == State::Connecting)
+    }
+
+    /// How many readers have sent their request.
+    pub(crate) fn asked(&self) -> usize {
+        self.count(|state| !matches!(state, State::Connecting | State::Dropped))
+    }
+
+    fn count(&self, of: impl Fn(&State) -> bool) -> usize {
+        self.readers.iter().filter(|one| of(&one.state)).count()
+    }
+
+    /// Why the server ended a reader, if it did.
+    pub(crate) fn end_of(&self, reader: usize) -> Option<String> {
+        let connection = &self.readers[reader];
+        let State::Ended(why) = &connection.state else {
+            return None;
+        };
+        let error = connection.reader.last_error();
+        Some(error.map_or_else(|| why.clone(), str::to_owned))
+    }
+
+    /// What each open reader holds.
+    pub(crate) fn digests(&self) -> Vec<Digest> {
+        let open = self.readers.iter().filter(|one| one.state == State::Open);
+        open.filter_map(|one| one.reader.digest()).collect()
+    }
+
+    /// The error that ended a reader, if any reader was ended.
+    pub(crate) fn no_failure(&self) -> Result<(), BenchError> {
+        match (0..self.readers.len()).find_map(|at| self.end_of(at)) {
+            None => Ok(()),
+            Some(why) => Err(BenchError::ReaderEnded(why)),
+        }
+    }
+
+    /// Has a reader take nothing more.
+    pub(crate) fn stall(&mut self, reader: usize) -> Result<(), BenchError> {
+        let connection = &mut self.readers[reader];
+        if let (State::Open, Some(stream)) = (&connection.state, &mut connection.stream) {
+            self.poll
+                .registry()
+                .deregister(stream)
+                .map_err(BenchError::io("leave a connection alone"))?;
+            connection.state = State::Stalled;
+        }
+        Ok(())
+    }
+
+    /// Has a stalled reader go on.
+    pub(crate) fn wake(&mut self, reader: usize) -> Result<(), BenchError> {
+        let connection = &mut self.readers[reader];
+        if let (State::Stalled, Some(stream)) = (&connection.state, &mut connection.stream) {
+            self.poll
+                .registry()
+                .register(stream, Token(reader), Interest::READABLE)
+                .map_err(BenchError::io("poll a connection"))?;
+            connection.state = State::Open;
+        }
+        Ok(())
+    }
+
+    /// Closes a reader's connection, as a tab that is closed.
+    pub(crate) fn leave(&mut self, reader: usize) {
+        let connection = &mut self.readers[reader];
+        if connection.state != State::Dropped {
+            self.dropped.add(connection.reader.tally());
+            connection.stream = None;
+            connection.state = State::Dropped;
+        }
+    }
+
+    pub(crate) fn leave_all(&mut self) {
+        for reader in 0..self.readers.len() {
+            self.leave(reader);
+        }
+    }
+
+    /// Waits for whatever comes, and takes it in.
+    pub(crate) fn step(&mut self, longest: Duration) -> Result<(), BenchError> {
+        match self.poll.poll(&mut self.events, Some(longest)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            other => other.map_err(BenchError::io("poll"))?,
+        }
+        let request = self.source.request();
+        for event in &self.events {
+            let Token(at) = event.token();
+            let Some(connection) = self.readers.get_mut(at) else {
+                continue;
+            };
+            if connection.state == State::Connecting {
+                match connection.begin(&request) {
+                    Ok(false) => continue,
+                    Ok(true) => {
+                        let Some(stream) = &mut connection.stream else {
+                            continue;
+                        };
+                        self.poll
+                            .registry()
+                            .reregister(stream, Token(at), Interest::READABLE)
+                            .map_err(BenchError::io("poll a connection"))?;
+                        connection.state = State::Open;
+                    }
+                    Err(error) => {
+                        connection.state = State::Ended(format!("cannot connect: {error}"));
+                        connection.stream = None;
+                    }
+                }
+                continue;
+            }
+            connection.drain(&mut self.buffer, self.delays.as_mut());
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Sends the request once the connection stands; whether it does.
+    fn begin(&mut self, request: &str) -> std::io::Result<bool> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(false);
+        };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+            other => other.map(|_| ())?,
+        }
+        // A fresh connection's buffer takes a few hundred bytes as a whole.
+        stream.write_all(request.as_bytes())?;
+        Ok(true)
+    }
+
+    /// Reads until there is nothing more.
+    fn drain(&mut self, buffer: &mut [u8], mut delays: Option<&mut Vec<u64>>) {
+        if self.state != State::Open {
+            return;
+        }
+        while let Some(stream) = &mut self.stream {
+            let ended = match stream.read(buffer) {
+                Ok(0) => "the connection ended".to_owned(),
+                Ok(taken) => {
+                    let now = wait::unix_nanos();
+                    let read = self.reader.read(&buffer[..taken], |stamp| {
+                        if let Some(delays) = delays.as_deref_mut() {
+                            delays.push(now.saturating_sub(stamp));
+                        }
+                    });
+                    match read {
+                        Ok(()) if self.reader.is_complete() => "the answer is complete".to_owned(),
+                        // A short read has taken all there was; the next bytes raise another event.
+                        Ok(()) if taken < buffer.len() => return,
+                        Ok(()) => continue,
+                        Err(error) => error.to_string(),
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => error.to_string(),
+            };
+            self.state = State::Ended(ended);
+            self.stream = None;
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What is measured, by name.
+
+mod fan_out;
+mod idle;
+mod slow_link;
+mod soak;
+mod stalled;
+mod storm;
+mod throughput;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::BenchError;
+use super::figures::Figure;
+use super::servers::{Kind, Size};
+
+/// The size of an object as the watch sends it.
+pub(crate) const OBJECT_BYTES: usize = 2_300;
+
+/// How a run is done.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) gateway: PathBuf,
+    /// How often each of gateway and limit is run, in turn.
+    pub(crate) runs: usize,
+    /// How long live delivery is measured in each run.
+    pub(crate) live: Duration,
+    /// How many snapshot objects a measurement of joins has at least.
+    pub(crate) join_objects: u64,
+    pub(crate) quick: bool,
+    pub(crate) soak: Duration,
+}
+
+impl Settings {
+    fn gateway(&self, flags: &[&str]) -> Kind {
+        Kind::Gateway {
+            program: self.gateway.clone(),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        }
+    }
+}
+
+/// A scenario of the bench.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Whether it takes minutes even when all is short.
+    pub(crate) is_long: bool,
+    run: fn(&Settings, &'static str) -> Result<Vec<Figure>, BenchError>,
+}
+
+impl Scenario {
+    pub(crate) fn run(&self, settings: &Settings) -> Result<Vec<Figure>, BenchError> {
+        (self.run)(settings, self.name)
+    }
+}
+
+const fn size(objects: usize) -> Size {
+    Size {
+        objects,
+        object_bytes: OBJECT_BYTES,
+    }
+}
+
+/// All scenarios, in the order in which they run.
+pub(crate) const SCENARIOS: [Scenario; 11] = [
+    Scenario {
+        name: "throughput",
+        about: "decoding and projecting, in this process",
+        is_long: false,
+        run: throughput::run,
+    },
+    Scenario {
+        name: "fan-out-100",
+        about: "100 streams, 1,000 objects, 50 changes a second",
+        is_long: false,
+        run: |settings, name| fan_out::run(settings, name, 100, size(1_000)),
+    },
+    Scenario {
+        name: "fan-out-1000",
+        about: "1,000 streams, 1,000 objects, 5 changes a second",
+        is_long: false,
+        run: |settings, name| fan_out::run(settings, name, 1_000, size(1_000)),
+    },
+    Scenario {
+        name: "fan-out-5000",
+        about: "5,000 streams, 1,000 objects, 1 change a second",
+        is_long: false,
+        run: |settings, name| fan_out::run(settings, name, 5_000, size(1_000)),
+    },
+    Scenario {
+        name: "fan-out-large",
+        about: "100 streams, 50,000 objects, 50 changes a second",
+        is_long: true,
+        run: |settings, name| fan_out::run(settings, name, 100, size(50_000)),
+    },
+    Scenario {
+        name: "idle",
+        about: "1,000 idle streams, HTTP/1.1 and HTTP/2",
+        is_long: false,
+        run: idle::run,
+    },
+    Scenario {
+        name: "stalled",
+        about: "50 live streams, with and without a stalled one",
+        is_long: false,
+        run: stalled::run,
+    },
+    Scenario {
+        name: "storm",
+        about: "5,000 streams join within a second, leave, join again",
+        is_long: false,
+        run: storm::run,
+    },
+    Scenario {
+        name: "slow-link",
+        about: "a link of 50 KiB/s, with more changes than it carries",
+        is_long: true,
+        run: slow_link::overloaded,
+    },
+    Scenario {
+        name: "slow-link-calm",
+        about: "the same link with 5 changes a second",
+        is_long: true,
+        run: slow_link::calm,
+    },
+    Scenario {
+        name: "soak",
+        about: "1,000 streams that come, go and stall, while watches are recycled",
+        is_long: true,
+        run: soak::run,
+    },
+];

@@ -1,0 +1,110 @@
+//! A reader behind a link that carries 50 KiB a second.
+
+use std::time::Duration;
+
+use crate::bench::BenchError;
+use crate::bench::figures::{Bar, Figure};
+use crate::bench::load::slow::{Sample, SlowReader};
+use crate::bench::servers::Server;
+
+use super::{Settings, size};
+
+const LINK: f64 = 50.0 * 1024.0;
+/// Every object has changed by then, so that the snapshot holds old ones and new ones.
+const BEFORE: Duration = Duration::from_secs(20);
+
+/// What a link went through.
+struct Seen {
+    cycles: u64,
+    errors: u64,
+    synced_at: Option<f64>,
+    samples: Vec<Sample>,
+}
+
+/// More changes than the link carries: 60 a second, 138 KB/s.
+pub(super) fn overloaded(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
+    let seen = watch(settings, 60.0, Duration::from_mins(4))?;
+    Ok(vec![
+        cycles(scenario, &seen),
+        errors(scenario, &seen),
+        synced(scenario, &seen),
+        Figure::new(scenario, "age of the newest object received, most", "s")
+            .of(oldest(&seen.samples, |_| true))
+            .bar(Bar::AtMost(25.0)),
+    ])
+}
+
+/// Fewer changes than the link carries: 5 a second, 12 KB/s.
+pub(super) fn calm(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
+    let seen = watch(settings, 5.0, Duration::from_mins(2))?;
+    let synced_at = seen.synced_at.unwrap_or(f64::INFINITY);
+    // At the head: what is received is fresh, from then on.
+    let fresh = |sample: &Sample| sample.age.is_some_and(|age| age < 2.0);
+    let last_stale = seen.samples.iter().rev().find(|sample| !fresh(sample));
+    let at_head = last_stale.map_or(0.0, |sample| sample.at);
+    let first_head = seen
+        .samples
+        .iter()
+        .find(|sample| sample.at >= synced_at && fresh(sample))
+        .map_or(f64::INFINITY, |sample| sample.at);
+    Ok(vec![
+        cycles(scenario, &seen),
+        errors(scenario, &seen),
+        synced(scenario, &seen),
+        Figure::new(scenario, "from `synced` until never older than 2 s", "s")
+            .of((at_head - synced_at).max(0.0))
+            .bar(Bar::AtMost(20.0)),
+        Figure::new(scenario, "age of the newest object once at the head, most", "s")
+            .of(oldest(&seen.samples, |sample| sample.at >= first_head))
+            .bar(Bar::AtMost(2.0)),
+    ])
+}
+
+fn watch(settings: &Settings, rate: f64, time: Duration) -> Result<Seen, BenchError> {
+    let mut server = Server::start(&settings.gateway(&[]), size(1_000))?;
+    server.changing().rate(60.0)?;
+    wait_for_changes(BEFORE);
+    server.changing().rate(rate)?;
+    let mut reader = SlowReader::open(&server.source(), LINK)?;
+    let samples = reader.run(time)?;
+    let tally = reader.reader().tally();
+    Ok(Seen {
+        cycles: tally.cycles,
+        errors: tally.errors + tally.gaps + tally.unreadable,
+        synced_at: samples
+            .iter()
+            .find(|sample| sample.synced)
+            .map(|sample| sample.at),
+        samples,
+    })
+}
+
+fn wait_for_changes(time: Duration) {
+    crate::wait::pause(time);
+}
+
+fn cycles(scenario: &'static str, seen: &Seen) -> Figure {
+    Figure::new(scenario, "cycles begun", "cycles")
+        .of(seen.cycles as f64)
+        .bar(Bar::Exactly(1.0))
+}
+
+fn errors(scenario: &'static str, seen: &Seen) -> Figure {
+    Figure::new(scenario, "errors", "events")
+        .of(seen.errors as f64)
+        .bar(Bar::Exactly(0.0))
+}
+
+fn synced(scenario: &'static str, seen: &Seen) -> Figure {
+    let figure = Figure::new(scenario, "`synced` after", "s").bar(Bar::AtMost(50.0));
+    // Never is later than any bar.
+    figure.of(seen.synced_at.unwrap_or(f64::MAX))
+}
+
+fn oldest(samples: &[Sample], of: impl Fn(&Sample) -> bool) -> f64 {
+    let ages = samples
+        .iter()
+        .filter(|sample| of(sample))
+        .filter_map(|sample| sample.age);
+    ages.fold(0.0, f64::max)
+}

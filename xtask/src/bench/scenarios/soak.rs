@@ -1,0 +1,117 @@
+//! Minutes of readers that come, go and stall, while the watch is recycled again and again.
+
+use std::time::Duration;
+
+use crate::bench::BenchError;
+use crate::bench::figures::{Bar, Figure};
+use crate::bench::load::Load;
+use crate::bench::servers::Server;
+use crate::bench::statistics::median;
+use crate::wait;
+
+use super::{Settings, size};
+
+const STREAMS: usize = 1_000;
+const RATE: f64 = 5.0;
+/// How often the API server is asked for another watch, in seconds.
+const WATCH_TIMEOUT: &str = "20";
+const JOINED_WITHIN: Duration = Duration::from_mins(3);
+const CONVERGED_WITHIN: Duration = Duration::from_mins(1);
+/// In each round some leave, some stall, those that stalled go on, and as many as are missing join.
+const ROUND: Duration = Duration::from_secs(2);
+const LEAVING: usize = 20;
+const STALLING: usize = 10;
+
+/// Numbers that are the same in each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most.max(1)
+    }
+}
+
+pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
+    let mut server = Server::start(
+        &settings.gateway(&["--watch-timeout", WATCH_TIMEOUT]),
+        size(1_000),
+    )?;
+    let observed = server.observed();
+    let mut load = Load::new(server.source())?.keep_stamps();
+    load.join(STREAMS, 200, JOINED_WITHIN)?;
+    server.changing().rate(RATE)?;
+
+    let mut draw = Draw(1);
+    let mut stalled: Vec<usize> = Vec::new();
+    let mut memory: Vec<(f64, f64)> = Vec::new();
+    let mut joins = 0_u64;
+    let clock = wait::stopwatch();
+    while clock() < settings.soak.as_secs_f64() {
+        for reader in stalled.drain(..) {
+            load.wake(reader)?;
+        }
+        for _ in 0..LEAVING {
+            let open = load.open_readers();
+            load.leave(open[draw.below(open.len())]);
+        }
+        for _ in 0..STALLING {
+            let open = load.open_readers();
+            let reader = open[draw.below(open.len())];
+            load.stall(reader)?;
+            stalled.push(reader);
+        }
+        while load.open_readers().len() + load.connecting() + stalled.len() < STREAMS {
+            load.open()?;
+            joins += 1;
+        }
+        load.run(ROUND)?;
+        memory.push((clock(), observed.memory()?));
+    }
+    for reader in stalled {
+        load.wake(reader)?;
+    }
+    server.changing().rate(0.0)?;
+    let truth = server.changing().digest()?;
+    let until = wait::now() + CONVERGED_WITHIN;
+    let mut converged = 0;
+    while wait::now() < until {
+        load.run(Duration::from_millis(500))?;
+        converged = load.digests().iter().filter(|digest| **digest == truth).count();
+        if converged == STREAMS {
+            break;
+        }
+    }
+    let ended = (0..load.places())
+        .filter(|reader| load.end_of(*reader).is_some())
+        .count();
+    let tally = load.tally();
+    let mean = |from: f64, to: f64| {
+        let minute = memory.iter().filter(|(at, _)| (from..to).contains(at));
+        median(&minute.map(|(_, kib)| kib / 1024.0).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let length = settings.soak.as_secs_f64();
+    let first = mean(0.0, 60.0);
+    Ok(vec![
+        Figure::new(scenario, "memory in the first minute", "MiB").of(first),
+        Figure::new(scenario, "memory in the last minute", "MiB")
+            .of(mean(length - 60.0, f64::INFINITY))
+            .bar(Bar::Near(first)),
+        Figure::new(scenario, "peak memory", "MiB").of(observed.peak_memory()? / 1024.0),
+        Figure::new(scenario, "joins", "readers").of(joins as f64),
+        Figure::new(scenario, "watches asked upstream", "requests")
+            .of(server.changing().count("watch")? as f64),
+        Figure::new(scenario, "readers that the server ended", "readers")
+            .of(ended as f64)
+            .bar(Bar::Exactly(0.0)),
+        Figure::new(scenario, "errors told and gaps", "events")
+            .of((tally.errors + tally.gaps + tally.unreadable) as f64)
+            .bar(Bar::Exactly(0.0)),
+        Figure::new(scenario, "converged at the end", "readers")
+            .of(converged as f64)
+            .bar(Bar::Exactly(STREAMS as f64)),
+    ])
+}
