@@ -1,32 +1,41 @@
 //! One feed: what its streams share, from its opening to its end.
 
 mod driver;
+mod handover;
 mod held;
+mod limits;
 mod opening;
+mod reports;
 mod snapshot_bytes;
 mod state;
-mod wakers;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
+use std::time::Duration;
 use std::task::Waker;
 
 use krm_stream_projection::Projection;
 use krm_stream_protocol::{ActsAs, Moment, PartitionKey, ProjectionName, Scope, Upstream};
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub(crate) use driver::{Driver, Owner, drive};
+pub(crate) use handover::Visible;
+use handover::{Handover, Place};
 pub(crate) use held::Held;
 use opening::Opening;
 pub(crate) use opening::Waiter;
+use reports::Reports;
+pub use reports::{FeedReport, FeedReports, Keep, Keeper};
 pub(crate) use snapshot_bytes::{Chunk, Loan, NEXT_CHUNK_WITHIN, Next};
 use snapshot_bytes::{JOINS_CEASE, SnapshotBytes};
 pub(crate) use state::{FeedState, Over};
-use wakers::Wakers;
 
 use crate::changelog::Point;
 use crate::settings::FeedSettings;
+
+/// A stream that was woken and has not looked after so long is not waited for.
+const STUCK_AFTER: Duration = Duration::from_millis(10);
 
 /// What makes two streams share a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,12 +50,12 @@ pub(crate) struct FeedKey {
 pub(crate) struct Feed {
     key: FeedKey,
     projection: Arc<Projection>,
-    state: RwLock<FeedState>,
+    state: Handover<FeedState>,
     opening: Mutex<Opening>,
-    wakers: Wakers,
     snapshot_bytes: SnapshotBytes,
     /// There is something to tidy up after a while.
     untidy: Notify,
+    reports: Reports,
     /// How many streams are attached or wait for the opening.
     occupancy: watch::Sender<usize>,
 }
@@ -57,15 +66,11 @@ impl Feed {
         Self {
             key,
             projection,
-            state: RwLock::new(FeedState::new(
-                settings.queue_depth,
-                settings.ordering,
-                streams_snapshots,
-            )),
+            state: Handover::new(FeedState::new(settings, streams_snapshots)),
             opening: Mutex::new(Opening::Waiting(VecDeque::new())),
-            wakers: Wakers::default(),
             snapshot_bytes: SnapshotBytes::default(),
             untidy: Notify::new(),
+            reports: Reports::default(),
             occupancy: watch::Sender::new(0),
         }
     }
@@ -79,25 +84,35 @@ impl Feed {
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, FeedState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, FeedState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    /// Looks at the state, and has `waker` woken when it changes.
+    pub(crate) fn look(&self, attachment: &Attachment, waker: &Waker) -> RwLockReadGuard<'_, FeedState> {
+        self.state.look(attachment.place, waker)
     }
 
-    /// Wakes the streams that wait for a change.
-    fn wake_all(&self) {
+    /// Changes the state, and wakes the streams if there is something to see.
+    fn change<R>(&self, change: impl FnOnce(&mut FeedState) -> (R, Visible)) -> R {
         self.untidy.notify_one();
-        self.wakers.wake_all();
+        self.state.change(change)
+    }
+
+    /// Waits until all streams that were woken have looked, but not for long: one that is stuck must not hold up the others.
+    async fn settled(&self) {
+        let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
+        if timeout(STUCK_AFTER, settled).await.is_err() {
+            self.state.give_up_unsettled();
+        }
+    }
+
+    /// Where what happens to the sessions is told.
+    pub(crate) fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     pub(crate) fn opening(&self) -> std::sync::MutexGuard<'_, Opening> {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn register(&self, stream: u64, waker: &Waker) {
-        self.wakers.register(stream, waker);
     }
 
     /// The bytes of the opening snapshot for a stream that joins now; `None` where it has to sweep.
@@ -129,9 +144,10 @@ impl Feed {
         if self.read().changelog.size().tombstones == 0 {
             return false;
         }
-        let mut state = self.write();
-        state.changelog.trim();
-        state.changelog.size().tombstones > 0
+        self.state.change(|state| {
+            state.changelog.trim();
+            (state.changelog.size().tombstones > 0, Visible::No)
+        })
     }
 
     /// Joins for as long as the attachment lives. `upstream` may be used to open the feed, if nobody has yet.
@@ -145,6 +161,7 @@ impl Feed {
         let attachment = Attachment {
             feed: Arc::clone(self),
             stream,
+            place: self.state.enter(),
         };
         (attachment, waiter)
     }
@@ -176,21 +193,18 @@ impl FeedKey {
 pub(crate) struct Attachment {
     feed: Arc<Feed>,
     stream: u64,
+    place: Place,
 }
 
 impl Attachment {
     pub(crate) fn feed(&self) -> &Arc<Feed> {
         &self.feed
     }
-
-    pub(crate) fn stream(&self) -> u64 {
-        self.stream
-    }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.feed.wakers.forget(self.stream);
+        self.feed.state.leave(self.place);
         self.feed.opening().leave(self.stream);
         self.feed.occupancy.send_modify(|count| *count -= 1);
     }

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use krm_stream_projection::{DigestKey, Projection};
 use krm_stream_protocol::{
     Client, Diagnosing, Moment, Observation, Observing, PartitionKey, Principal, Scope, StreamError, Subject,
+    Upstream,
 };
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::backoff::Backoff;
-use crate::feed::{Attachment, Driver, Feed, FeedKey, Owner, drive};
+use crate::feed::{Attachment, Driver, Feed, FeedKey, FeedReports, Keep, Keeper, Owner, Waiter, drive};
 use crate::settings::FeedSettings;
 
 /// How many keys may be in backoff at once.
@@ -104,6 +105,30 @@ impl Feeds {
         self.0.next_stream.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Keeps a feed open, for as long as the keeper lives, without being a stream of it. To be called within a tokio runtime.
+    pub fn keep(&self, keep: Keep<'_>) -> Keeper {
+        let key = FeedKey {
+            partition: PartitionKey::Shared(Arc::clone(&keep.partition)),
+            scope: keep.scope.clone(),
+            projection: keep.projection.name().clone(),
+        };
+        let backoff_key = BackoffKey {
+            scope: keep.scope.clone(),
+            identity: BackoffIdentity::Shared(keep.partition),
+        };
+        let (registry, projection) = (Arc::clone(&self.0), Arc::clone(keep.projection));
+        let stream = self.next_stream();
+        Keeper::start(self.0.seeds.hash_one(stream), move || {
+            registry.attach(
+                key.clone(),
+                backoff_key.clone(),
+                &projection,
+                Arc::clone(&keep.upstream),
+                stream,
+            )
+        })
+    }
+
     /// How many feeds there are, those that are being opened included.
     pub fn count(&self) -> usize {
         self.0.table().feeds.len()
@@ -118,7 +143,19 @@ impl Feeds {
     /// # Cancel safety
     /// Dropping the future leaves the feed; the last one to leave cancels the opening.
     pub async fn join(&self, join: Join<'_>) -> Result<Subscription, StreamError> {
-        let (attachment, waiter) = self.0.attach(join)?;
+        let key = FeedKey {
+            partition: join.client.partition.key(join.principal, join.stream),
+            scope: join.scope.clone(),
+            projection: join.projection.name().clone(),
+        };
+        let backoff_key = BackoffKey::of(join.principal, &key);
+        let (attachment, waiter) = self.0.attach(
+            key,
+            backoff_key,
+            join.projection,
+            join.client.upstream,
+            join.stream,
+        )?;
         if let Some(waiter) = waiter {
             waiter.await.unwrap_or_else(|_| {
                 // The feed's task went away with its runtime.
@@ -148,8 +185,13 @@ impl Subscription {
         self.attachment.feed()
     }
 
-    pub(crate) fn stream(&self) -> u64 {
-        self.attachment.stream()
+    pub(crate) fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// What happens to the sessions of the feed.
+    pub fn reports(&self) -> FeedReports {
+        self.feed().reports().listen()
     }
 
     /// Whether the feed has one stream only, so that what it missed can be had from the API server alone.
@@ -175,17 +217,15 @@ impl Registry {
 
     fn attach(
         self: &Arc<Self>,
-        join: Join<'_>,
-    ) -> Result<(Attachment, Option<crate::feed::Waiter>), StreamError> {
-        let key = FeedKey {
-            partition: join.client.partition.key(join.principal, join.stream),
-            scope: join.scope.clone(),
-            projection: join.projection.name().clone(),
-        };
-        let backoff_key = BackoffKey::of(join.principal, &key);
+        key: FeedKey,
+        backoff_key: BackoffKey,
+        projection: &Arc<Projection>,
+        upstream: Arc<dyn Upstream>,
+        stream: u64,
+    ) -> Result<(Attachment, Option<Waiter>), StreamError> {
         let mut table = self.table();
         if let Some(feed) = table.feeds.get(&key) {
-            return Ok(feed.attach(join.stream, join.client.upstream));
+            return Ok(feed.attach(stream, upstream));
         }
         if let Some(remaining) = table.backoff().remaining(&backoff_key, self.now()) {
             return Err(StreamError::unavailable(
@@ -193,15 +233,11 @@ impl Registry {
                 Some(remaining),
             ));
         }
-        let feed = Arc::new(Feed::new(
-            key.clone(),
-            Arc::clone(join.projection),
-            &self.settings,
-        ));
-        let place = feed.attach(join.stream, join.client.upstream);
+        let feed = Arc::new(Feed::new(key.clone(), Arc::clone(projection), &self.settings));
+        let place = feed.attach(stream, upstream);
         table.feeds.insert(key, Arc::clone(&feed));
         drop(table);
-        self.start(feed, backoff_key, join.stream);
+        self.start(feed, backoff_key, stream);
         Ok(place)
     }
 

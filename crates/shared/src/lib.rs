@@ -56,8 +56,10 @@ mod feeds;
 mod reader;
 mod settings;
 mod sweep;
+mod sync;
 
 pub use changelog::{Changelog, Identified, Object, Point, Retired, Size, Snapshot};
+pub use feed::{FeedReport, FeedReports, Keep, Keeper};
 pub use feeds::{Feeds, Join, Subscription};
 pub use reader::{NextCycle, Outbox, Reader, Step};
 pub use settings::FeedSettings;

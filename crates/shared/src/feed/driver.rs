@@ -1,6 +1,7 @@
 //! The task that drives a feed: it opens sessions, applies what they yield, and does what the continuity machine says.
 
 mod projecting;
+mod reopening;
 mod session;
 
 use std::sync::Arc;
@@ -12,8 +13,11 @@ use krm_stream_protocol::{
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::session::{SessionCount, next_batch};
-use super::Feed;
+use self::reopening::Reopening;
+use self::session::{Pace, SessionCount, next_batch};
+use super::{Feed, Visible};
+use super::limits::Exceeded;
+use super::reports::FeedReport;
 use super::state::{Applied, Change, Over};
 use crate::settings::FeedSettings;
 
@@ -75,6 +79,8 @@ impl Drop for Task {
         }
         let error = StreamError::unavailable("the gateway has lost the watch of this scope", None);
         let error = self.owner.put_aside(feed, error);
+        feed.reports()
+            .tell(&FeedReport::Over(FeedEnd::Fatal(error.clone())));
         feed.opening().refuse_all(&error);
         self.driver.finish(Over::Told(error));
     }
@@ -148,18 +154,25 @@ impl Driver {
 
     async fn sessions(&self, continuity: &mut Continuity, upstream: &dyn Upstream) -> FeedEnd {
         let mut is_first = true;
+        let mut reopening = Reopening::default();
         while let Some((at, start)) = continuity.next_open() {
             sleep_until(self.origin + at.since_origin()).await;
             continuity.request_sent(self.now());
             if start == Start::Fresh {
                 self.begin_snapshot();
             }
-            let next = match upstream.open(&self.feed.key().scope, start).await {
+            let next = match upstream.open(&self.feed.key().scope, start.clone()).await {
                 Ok(session) => {
                     let count = SessionCount::open(&self.observing);
                     continuity.opened(self.now(), session.asked_timeout());
+                    self.tell(&FeedReport::Opened(start.clone()));
                     self.feed.opening().opened();
-                    let next = self.session(continuity, session, count).await;
+                    let (next, left) = self.session(continuity, session, count).await;
+                    if let Next::Open = next {
+                        for report in reopening.after_session(&start, left, continuity) {
+                            self.tell(&report);
+                        }
+                    }
                     if std::mem::take(&mut is_first) {
                         refused_midway(next)
                     } else {
@@ -168,7 +181,11 @@ impl Driver {
                 }
                 Err(error) => {
                     self.report_open(&error);
-                    continuity.open_failed(self.now(), error)
+                    let next = continuity.open_failed(self.now(), error.clone());
+                    if let Next::Open = next {
+                        self.tell(&reopening.after_failure(&start, error, continuity));
+                    }
+                    next
                 }
             };
             match next {
@@ -179,18 +196,26 @@ impl Driver {
         FeedEnd::Teardown
     }
 
-    /// Drives one session to its end.
+    fn tell(&self, report: &FeedReport) {
+        self.feed.reports().tell(report);
+    }
+
+    /// Drives one session until it is left. Returns what follows, and why it was left.
     async fn session(
         &self,
         continuity: &mut Continuity,
         mut session: Box<dyn Session>,
         mut count: SessionCount<'_>,
-    ) -> Next {
+    ) -> (Next, Left) {
         let mut batch = Vec::new();
+        let mut pace = Pace::new(self.settings.queue_depth);
         loop {
-            next_batch(&mut *session, &mut batch).await;
-            if let Some(next) = self.apply(continuity, &mut batch, &mut count) {
-                return next;
+            next_batch(&mut *session, &mut batch, pace.most_deletions()).await;
+            if pace.must_settle(&batch) {
+                self.feed.settled().await;
+            }
+            if let Some(left) = self.apply(continuity, &mut batch, &mut count) {
+                return left;
             }
             // A session that always has more must not starve the other tasks of this thread.
             tokio::task::yield_now().await;
@@ -203,7 +228,7 @@ impl Driver {
         continuity: &mut Continuity,
         batch: &mut Vec<SessionItem>,
         count: &mut SessionCount<'_>,
-    ) -> Option<Next> {
+    ) -> Option<(Next, Left)> {
         let now = self.now();
         let mut steps = Vec::with_capacity(batch.len());
         let mut next = None;
@@ -213,7 +238,7 @@ impl Driver {
                 SessionItem::End(end) => {
                     count.reason = end.reason();
                     self.report_end(&end);
-                    next = Some(continuity.ended(now, end));
+                    next = Some((continuity.ended(now, end.clone()), Left::End(end)));
                     break;
                 }
             };
@@ -222,57 +247,68 @@ impl Driver {
                 Verdict::Boundary => steps.push(Step::Boundary),
                 Verdict::RestartSnapshot => steps.push(Step::RestartSnapshot),
                 Verdict::Leave(leave) => {
-                    next = Some(leave);
+                    next = Some((leave, Left::ForAnEvent));
                     break;
                 }
                 Verdict::Deliver => match self.project(event) {
                     Ok(change) => steps.extend(change.map(Step::Change)),
                     Err(error) => {
-                        next = Some(Next::End(FeedEnd::Fatal(error)));
+                        next = Some((Next::End(FeedEnd::Fatal(error)), Left::ForAnEvent));
                         break;
                     }
                 },
             }
         }
-        if !steps.is_empty() {
-            self.take(steps);
+        if !steps.is_empty()
+            && let Err(exceeded) = self.take(steps)
+        {
+            let end = FeedEnd::Fatal(exceeded.to_stream_error());
+            next = Some((Next::End(end), Left::ForAnEvent));
         }
         next
     }
 
     fn begin_snapshot(&self) {
-        let retired = self.feed.write().begin_snapshot();
-        if retired.is_some() {
-            self.feed.wake_all();
-        }
+        let retired = self.feed.change(|state| {
+            let retired = state.begin_snapshot();
+            let visible = Visible::from(retired.is_some());
+            (retired, visible)
+        });
+        drop(retired);
     }
 
-    fn take(&self, steps: Vec<Step>) {
-        let (mut suppressed, mut is_visible) = (0_usize, false);
+    fn take(&self, steps: Vec<Step>) -> Result<(), Exceeded> {
+        let (mut suppressed, mut is_synced) = (0_usize, false);
         // What a new epoch replaced is freed after the lock is released.
         let mut retired = Vec::new();
-        let mut state = self.feed.write();
-        for step in steps {
-            match step {
-                Step::Boundary => {
-                    is_visible = true;
-                    retired.extend(state.reach_boundary());
+        let taken = self.feed.change(|state| {
+            let mut is_visible = false;
+            for step in steps {
+                match step {
+                    Step::Boundary => {
+                        (is_visible, is_synced) = (true, true);
+                        retired.extend(state.reach_boundary());
+                    }
+                    Step::RestartSnapshot => state.restart_snapshot(),
+                    Step::Change(change) => match state.apply(change) {
+                        Applied::Changed => is_visible = true,
+                        Applied::Suppressed => suppressed += 1,
+                        Applied::Dropped | Applied::Aside => {}
+                        // The feed ends: what follows is of no use to anyone.
+                        Applied::OverLimit(exceeded) => return (Err(exceeded), is_visible.into()),
+                    },
                 }
-                Step::RestartSnapshot => state.restart_snapshot(),
-                Step::Change(change) => match state.apply(change) {
-                    Applied::Changed => is_visible = true,
-                    Applied::Suppressed => suppressed += 1,
-                    Applied::Dropped | Applied::Aside => {}
-                },
             }
-        }
-        drop(state);
-        if is_visible {
-            self.feed.wake_all();
+            (Ok(()), is_visible.into())
+        });
+        drop(retired);
+        if is_synced {
+            self.tell(&FeedReport::Synced);
         }
         for _ in 0..suppressed {
             self.observing.observe(&Observation::EventSuppressed);
         }
+        taken
     }
 
     fn report_open(&self, error: &OpenError) {
@@ -297,6 +333,7 @@ impl Driver {
 
     /// Tells the streams how the feed ended, after the registry was told.
     fn conclude(&self, end: FeedEnd, owner: &dyn Owner) {
+        let report = FeedReport::Over(end.clone());
         let over = match end {
             FeedEnd::NotOpened(error) => Over::Told(self.refuse(&error, owner)),
             FeedEnd::Unavailable(error) => {
@@ -317,6 +354,7 @@ impl Driver {
                 Over::EachByItself(None)
             }
         };
+        self.tell(&report);
         self.finish(over);
     }
 
@@ -333,9 +371,20 @@ impl Driver {
     }
 
     fn finish(&self, over: Over) {
-        self.feed.write().over = Some(over);
-        self.feed.wake_all();
+        self.feed.change(|state| {
+            state.over = Some(over);
+            ((), Visible::Yes)
+        });
     }
+}
+
+/// Why a session was left.
+#[derive(Debug)]
+enum Left {
+    /// It ended.
+    End(SessionEnd),
+    /// For an event that it sent.
+    ForAnEvent,
 }
 
 /// One step of a batch.

@@ -13,6 +13,7 @@ pub(crate) enum Held {
     /// that a state that makes no difference is still known as such.
     UntilTaken {
         digest: StateDigest,
+        bytes: u64,
         projected: Mutex<Option<Projected>>,
     },
 }
@@ -25,7 +26,16 @@ impl Held {
     pub(crate) fn until_taken(projected: Projected) -> Self {
         Self::UntilTaken {
             digest: projected.state(),
+            bytes: projected.tail().len() as u64,
             projected: Mutex::new(Some(projected)),
+        }
+    }
+
+    /// How many bytes of a frame the state is, whether they are still here or were taken.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Kept(projected) => projected.tail().len() as u64,
+            Self::UntilTaken { bytes, .. } => *bytes,
         }
     }
 

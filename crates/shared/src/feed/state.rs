@@ -7,7 +7,9 @@ use std::sync::Arc;
 use krm_stream_protocol::{Identity, Ordering, ResourceVersion, StreamError};
 
 use super::held::Held;
+use super::limits::{Exceeded, Limits};
 use crate::changelog::{Changelog, Identified, Retired, Snapshot};
+use crate::settings::FeedSettings;
 
 pub(crate) type FeedChangelog = Changelog<Arc<Identity>, Option<ResourceVersion>, Held>;
 type FeedSnapshot = Snapshot<Arc<Identity>, Option<ResourceVersion>, Held>;
@@ -27,6 +29,9 @@ pub(crate) struct FeedState {
     /// Whether a lost snapshot is streamed as it arrives again, instead of being built aside.
     streams_snapshots: bool,
     snapshot: SnapshotProgress,
+    limits: Limits,
+    /// What the objects in the changelog amount to.
+    bytes: u64,
     pub(crate) over: Option<Over>,
 }
 
@@ -48,7 +53,7 @@ enum SnapshotProgress {
     /// The same, read again from its start: whoever is not seen by the boundary is gone.
     StreamingAgain { seen: HashSet<Box<str>> },
     /// It is built aside; the changelog serves what it has.
-    Aside(FeedSnapshot),
+    Aside { snapshot: FeedSnapshot, bytes: u64 },
     /// It is complete.
     Complete,
 }
@@ -80,15 +85,19 @@ pub(crate) enum Applied {
     Dropped,
     /// It went into a snapshot that is built aside.
     Aside,
+    /// It was not taken: the scope is larger than the host allows.
+    OverLimit(Exceeded),
 }
 
 impl FeedState {
-    pub(crate) fn new(queue_depth: usize, ordering: Ordering, streams_snapshots: bool) -> Self {
+    pub(crate) fn new(settings: &FeedSettings, streams_snapshots: bool) -> Self {
         Self {
-            changelog: Changelog::new(queue_depth),
-            ordering,
+            changelog: Changelog::new(settings.queue_depth),
+            ordering: settings.ordering,
             streams_snapshots,
             snapshot: SnapshotProgress::Streaming,
+            limits: Limits::of(settings),
+            bytes: 0,
             over: None,
         }
     }
@@ -100,15 +109,17 @@ impl FeedState {
             // Streams that were in this cycle begin another: what they were sent of it may be gone by now.
             SnapshotProgress::Streaming | SnapshotProgress::StreamingAgain { .. } => {
                 self.snapshot = SnapshotProgress::Streaming;
+                self.bytes = 0;
                 Some(self.changelog.begin_epoch())
             }
             SnapshotProgress::Complete if self.streams_snapshots => {
                 self.snapshot = SnapshotProgress::Streaming;
+                self.bytes = 0;
                 Some(self.changelog.begin_epoch())
             }
-            SnapshotProgress::Complete | SnapshotProgress::Aside(_) => {
+            SnapshotProgress::Complete | SnapshotProgress::Aside { .. } => {
                 self.changelog.lose_continuity();
-                self.snapshot = SnapshotProgress::Aside(Snapshot::new());
+                self.snapshot = SnapshotProgress::aside();
                 None
             }
         }
@@ -121,7 +132,7 @@ impl FeedState {
                 self.snapshot = SnapshotProgress::StreamingAgain { seen: HashSet::new() };
             }
             SnapshotProgress::StreamingAgain { seen } => seen.clear(),
-            SnapshotProgress::Aside(snapshot) => *snapshot = Snapshot::new(),
+            SnapshotProgress::Aside { .. } => self.snapshot = SnapshotProgress::aside(),
             SnapshotProgress::Complete => {}
         }
     }
@@ -134,7 +145,10 @@ impl FeedState {
                 self.delete_unseen(&seen);
                 self.changelog.reach_boundary();
             }
-            SnapshotProgress::Aside(snapshot) => return Some(self.changelog.swap(snapshot)),
+            SnapshotProgress::Aside { snapshot, bytes } => {
+                self.bytes = bytes;
+                return Some(self.changelog.swap(snapshot));
+            }
             SnapshotProgress::Complete => {}
         }
         None
@@ -148,8 +162,14 @@ impl FeedState {
             .map(|object| (Arc::clone(object.identity), object.version.clone()))
             .collect();
         for (identity, version) in gone {
-            self.changelog.delete(&identity.uid, version);
+            self.remove(&identity.uid, version);
         }
+    }
+
+    fn remove(&mut self, uid: &str, version: Option<ResourceVersion>) -> bool {
+        let bytes = self.changelog.payload_of(uid).map_or(0, Held::bytes);
+        self.bytes -= bytes;
+        self.changelog.delete(uid, version)
     }
 
     /// Applies one change. Within a cycle no state of a uid that is older than one already taken in is taken.
@@ -162,7 +182,7 @@ impl FeedState {
         }
         match (&mut self.snapshot, change) {
             (
-                SnapshotProgress::Aside(snapshot),
+                SnapshotProgress::Aside { snapshot, bytes },
                 Change::Upsert {
                     identity,
                     version,
@@ -170,12 +190,19 @@ impl FeedState {
                 },
             ) => {
                 let known = snapshot.version_of(&identity.uid).and_then(Option::as_ref);
-                if !is_older(self.ordering, version.as_ref(), known, Equality::IsOld) {
-                    snapshot.upsert(identity, version, held);
+                if is_older(self.ordering, version.as_ref(), known, Equality::IsOld) {
+                    return Applied::Aside;
                 }
+                let before = snapshot.payload_of(&identity.uid);
+                match self.limits.grown(snapshot.len(), *bytes, &held, before) {
+                    Ok(grown) => *bytes = grown,
+                    Err(exceeded) => return Applied::OverLimit(exceeded),
+                }
+                snapshot.upsert(identity, version, held);
                 Applied::Aside
             }
-            (SnapshotProgress::Aside(snapshot), Change::Delete { identity, version }) => {
+            (SnapshotProgress::Aside { snapshot, bytes }, Change::Delete { identity, version }) => {
+                *bytes -= snapshot.payload_of(&identity.uid).map_or(0, Held::bytes);
                 snapshot.delete(&identity.uid, version);
                 Applied::Aside
             }
@@ -203,12 +230,14 @@ impl FeedState {
         if is_older(self.ordering, version.as_ref(), known, Equality::IsOld) {
             return Applied::Dropped;
         }
-        let is_same = self
-            .changelog
-            .payload_of(&identity.uid)
-            .is_some_and(|previous| held.is_same_state(previous));
+        let before = self.changelog.payload_of(&identity.uid);
+        match self.limits.grown(self.changelog.live(), self.bytes, &held, before) {
+            Ok(grown) => self.bytes = grown,
+            Err(exceeded) => return Applied::OverLimit(exceeded),
+        }
+        let is_same = before.is_some_and(|previous| held.is_same_state(previous));
         if is_same {
-            let held = held.replacing_unsent(self.changelog.payload_of(&identity.uid));
+            let held = held.replacing_unsent(before);
             self.changelog.upsert_suppressed(identity, version, held);
             Applied::Suppressed
         } else {
@@ -223,10 +252,19 @@ impl FeedState {
         if is_older(self.ordering, version.as_ref(), known, Equality::IsNew) {
             return Applied::Dropped;
         }
-        if self.changelog.delete(&identity.uid, version) {
+        if self.remove(&identity.uid, version) {
             Applied::Changed
         } else {
             Applied::Dropped
+        }
+    }
+}
+
+impl SnapshotProgress {
+    fn aside() -> Self {
+        Self::Aside {
+            snapshot: Snapshot::new(),
+            bytes: 0,
         }
     }
 }

@@ -11,14 +11,59 @@ const LARGEST_BATCH: usize = 256;
 /// projection to hold up the other tasks of this thread.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// Fills `batch`, which is empty, with what is there, at least one item.
-pub(super) async fn next_batch(session: &mut dyn Session, batch: &mut Vec<SessionItem>) {
-    let mut bytes = 0;
+/// How fast deletions are applied: no faster than streams that keep up can take them in, since each may owe only so many.
+///
+/// A stream that is at the head takes in a whole batch at its next look. So a batch holds no more deletions than a stream may
+/// owe, and where it and those before would come to more, every stream that was woken gets to look first. Updates need no
+/// such thing: they coalesce.
+#[derive(Debug)]
+pub(super) struct Pace {
+    queue_depth: usize,
+    /// Deletions that were applied since all streams had looked.
+    applied: usize,
+}
+
+impl Pace {
+    pub(super) fn new(queue_depth: usize) -> Self {
+        Self {
+            queue_depth: queue_depth.max(1),
+            applied: 0,
+        }
+    }
+
+    pub(super) fn most_deletions(&self) -> usize {
+        self.queue_depth
+    }
+
+    /// Whether the streams that were woken have to look before this batch is applied.
+    pub(super) fn must_settle(&mut self, batch: &[SessionItem]) -> bool {
+        let deletions = batch.iter().filter(|item| is_deletion(item)).count();
+        self.applied += deletions;
+        if self.applied <= self.queue_depth {
+            return false;
+        }
+        self.applied = deletions;
+        true
+    }
+}
+
+fn is_deletion(item: &SessionItem) -> bool {
+    matches!(item, SessionItem::Event(WatchEvent::Deleted(_)))
+}
+
+/// Fills `batch`, which is empty, with what is there, at least one item, and no more than so many deletions.
+pub(super) async fn next_batch(
+    session: &mut dyn Session,
+    batch: &mut Vec<SessionItem>,
+    most_deletions: usize,
+) {
+    let (mut bytes, mut deletions) = (0, 0);
     std::future::poll_fn(|cx| {
-        while batch.len() < LARGEST_BATCH && bytes < BATCH_BYTES {
+        while batch.len() < LARGEST_BATCH && bytes < BATCH_BYTES && deletions < most_deletions {
             match session.poll_next(cx) {
                 Poll::Ready(item) => {
                     bytes += bytes_of(&item);
+                    deletions += usize::from(is_deletion(&item));
                     let is_end = matches!(item, SessionItem::End(_));
                     batch.push(item);
                     if is_end {
@@ -99,7 +144,7 @@ mod tests {
 
     async fn batch_of(object_bytes: usize) -> usize {
         let mut batch = Vec::new();
-        next_batch(&mut Endless(object_bytes), &mut batch).await;
+        next_batch(&mut Endless(object_bytes), &mut batch, 1).await;
         batch.len()
     }
 

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use krm_stream_projection::{DigestKey, Projection, Revisions};
-use krm_stream_protocol::{Object, Ordering, Scope};
+use krm_stream_protocol::{Object, Scope};
 
 use super::*;
 use crate::feed::Held;
+use crate::settings::FeedSettings;
 use crate::feed::state::{Change, FeedState};
 
 const SECRET: &str = "canary";
@@ -29,7 +30,7 @@ fn upsert(n: usize, version: u64, size: usize) -> Change {
 
 /// A warm feed of so many Secrets of about this size.
 fn warm(objects: usize, size: usize) -> FeedState {
-    let mut state = FeedState::new(256, Ordering::Strict, false);
+    let mut state = FeedState::new(&FeedSettings::default(), false);
     for n in 0..objects {
         state.apply(upsert(n, 1, size));
     }
@@ -117,7 +118,7 @@ fn all_who_join_near_take_the_same_allocation_and_an_object_of_any_size_is_one_c
 #[test]
 fn they_are_not_handed_out_past_a_dropped_tombstone_nor_without_continuity_nor_before_the_boundary() {
     let bytes = SnapshotBytes::default();
-    let mut cold = FeedState::new(256, Ordering::Strict, false);
+    let mut cold = FeedState::new(&FeedSettings::default(), false);
     cold.apply(upsert(1, 1, 10));
     for _ in 0..3 {
         assert!(bytes.lend(&cold.changelog, at(0)).is_none());

@@ -43,8 +43,16 @@ fn delete(uid: &str, version: &str) -> Change {
     }
 }
 
+fn state(ordering: Ordering, streams_snapshots: bool) -> FeedState {
+    let settings = FeedSettings {
+        ordering,
+        ..FeedSettings::default()
+    };
+    FeedState::new(&settings, streams_snapshots)
+}
+
 fn strict() -> FeedState {
-    FeedState::new(256, Ordering::Strict, false)
+    state(Ordering::Strict, false)
 }
 
 fn uids(state: &FeedState) -> Vec<String> {
@@ -80,7 +88,7 @@ fn within_a_cycle_no_older_state_of_a_uid_is_taken() {
 
 #[test]
 fn lenient_ordering_takes_everything() {
-    let mut state = FeedState::new(256, Ordering::Lenient, false);
+    let mut state = state(Ordering::Lenient, false);
     assert_eq!(state.apply(upsert("a", "5", "five")), Applied::Changed);
     assert_eq!(state.apply(upsert("a", "4", "four")), Applied::Changed);
 }
@@ -141,7 +149,7 @@ fn a_cut_before_the_first_boundary_begins_another_epoch() {
 
 #[test]
 fn an_isolated_feed_streams_its_new_snapshot_and_keeps_bytes_only_until_they_are_taken() {
-    let mut state = FeedState::new(256, Ordering::Strict, true);
+    let mut state = state(Ordering::Strict, true);
     let isolated = |version: &str| match upsert("a", version, "x") {
         Change::Upsert {
             identity,

@@ -1,0 +1,233 @@
+//! Feeds that are kept warm: what is told of them, and that they are opened again.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../feeds/support.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use krm_stream_projection::{DigestKey, Projection};
+use krm_stream_protocol::{
+    Diagnosing, FeedEnd, Observation, Observer, Observing, OpenError, Partition, Scope, SessionEnd,
+    UpstreamError, UpstreamErrorKind, WatchEvent,
+};
+use krm_stream_shared::{FeedReport, FeedSettings, Feeds, Keep, Keeper};
+use tokio::time::{Instant, timeout};
+
+use support::{Script, ScriptedUpstream, Stream, object};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts what is observed of streams.
+#[derive(Debug, Default)]
+struct Streams(AtomicUsize);
+
+impl Observer for Streams {
+    fn observe(&self, observation: &Observation) {
+        if matches!(
+            observation,
+            Observation::SharedSubscriptionOpened | Observation::SharedSubscriptionClosed
+        ) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn feeds(observing: Observing) -> Feeds {
+    Feeds::new(
+        FeedSettings::default(),
+        DigestKey::new([7; 32]),
+        observing,
+        Diagnosing::default(),
+    )
+}
+
+fn keep(feeds: &Feeds) -> (Keeper, Script) {
+    let (upstream, script) = ScriptedUpstream::new();
+    let scope = Scope::builder("v1", "configmaps")
+        .namespace("app")
+        .build()
+        .unwrap();
+    let keeper = feeds.keep(Keep {
+        scope: &scope,
+        projection: &Projection::full(),
+        upstream,
+        partition: Arc::from("declared"),
+    });
+    (keeper, script)
+}
+
+fn unavailable() -> OpenError {
+    UpstreamError::new(UpstreamErrorKind::Unavailable).into()
+}
+
+async fn told(keeper: &mut Keeper) -> FeedReport {
+    timeout(Duration::from_mins(10), keeper.reports().next())
+        .await
+        .unwrap()
+}
+
+/// Reads these reports, by their names.
+async fn expect(keeper: &mut Keeper, expected: &[&str]) {
+    for expected in expected {
+        let report = format!("{:?}", told(keeper).await);
+        assert!(report.starts_with(expected), "{report} instead of {expected}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_feed_tells_of_its_sessions_and_is_no_stream() {
+    let streams = Arc::new(Streams::default());
+    let feeds = feeds(Observing::with(streams.clone()));
+    let (mut keeper, mut script) = keep(&feeds);
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    assert_eq!(feeds.count(), 1);
+
+    tokio::time::sleep(10 * SECOND).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(After"]).await;
+
+    tokio::time::sleep(10 * SECOND).await;
+    session.end(SessionEnd::Expired);
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["SessionEnded(Expired)", "Opened(Fresh)", "Synced"]).await;
+
+    tokio::time::sleep(10 * SECOND).await;
+    let partial = krm_stream_protocol::Object::parse(bytes::Bytes::from_static(b"{}")).unwrap();
+    session.send(WatchEvent::Modified(partial));
+    let _session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["UnusableEvent", "Opened(Fresh)", "Synced"]).await;
+
+    drop(keeper);
+    while feeds.count() > 0 {
+        tokio::time::sleep(SECOND).await;
+    }
+    assert_eq!(streams.0.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_reopen_is_told_with_whether_retries_in_place_are_left() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script) = keep(&feeds);
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    tokio::time::sleep(10 * SECOND).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    let began = Instant::now();
+    for is_left in [true, true, true, false] {
+        let _ = script.next_open().await.send(Err(unavailable()));
+        let report = told(&mut keeper).await;
+        assert!(
+            matches!(report, FeedReport::OpenFailed { retries_left, .. } if retries_left == is_left),
+            "{report:?}"
+        );
+    }
+    assert!(began.elapsed() >= Duration::from_millis(5_250));
+    let _ = script.next_open().await.send(Err(unavailable()));
+    expect(&mut keeper, &["Over(Unavailable(Some"]).await;
+
+    // After the feed's backoff it is opened again; what fails then is told each time.
+    let _ = script.next_open().await.send(Err(unavailable()));
+    expect(&mut keeper, &["Over(NotOpened"]).await;
+    let _session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reopens_that_end_at_once_are_told_when_the_retries_in_place_are_used_up() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script) = keep(&feeds);
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    tokio::time::sleep(10 * SECOND).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    for round in 0..4 {
+        script.open_and_close().await;
+        expect(&mut keeper, &["Opened(After", "SessionEnded(Closed)"]).await;
+        if round == 3 {
+            expect(&mut keeper, &["ReopenedInVain"]).await;
+        }
+    }
+    let _session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_feed_is_tried_again_at_a_growing_pace_up_to_half_a_minute() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script) = keep(&feeds);
+    let mut attempts = Vec::new();
+    for _ in 0..8 {
+        let answer = script.next_open().await;
+        attempts.push(Instant::now());
+        let _ = answer.send(Err(UpstreamError::forbidden(Some("no")).into()));
+        let report = told(&mut keeper).await;
+        assert!(
+            matches!(report, FeedReport::Over(FeedEnd::NotOpened(_))),
+            "{report:?}"
+        );
+    }
+    let pauses: Vec<u64> = attempts
+        .windows(2)
+        .map(|pair| pair[1].duration_since(pair[0]).as_secs())
+        .collect();
+    for (pause, expected) in pauses.iter().zip([1, 2, 4, 8, 16, 30, 30]) {
+        assert!(
+            (expected..=expected + expected / 4 + 1).contains(pause),
+            "{pauses:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_the_partition_joins_the_kept_feed_and_its_subscription_tells_the_same() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script) = keep(&feeds);
+    let _session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+
+    let (unused, mut never_asked) = ScriptedUpstream::new();
+    let mut stream = Stream::new(&feeds, unused, Partition::shared("declared"));
+    stream.begin().await.unwrap();
+    assert_eq!(feeds.count(), 1);
+    let asked = timeout(SECOND, never_asked.next_open()).await;
+    assert!(asked.is_err(), "a warm feed asks no upstream");
+
+    let (other, mut asked) = ScriptedUpstream::new();
+    let mut stranger = Stream::new(&feeds, other, Partition::shared("another"));
+    let (joined, _session) = tokio::join!(stranger.begin(), asked.open_with(object("a")));
+    joined.unwrap();
+    assert_eq!(feeds.count(), 2, "another partition has a feed of its own");
+}
+
+impl Script {
+    async fn open_and_close(&mut self) {
+        let answer = self.next_open().await;
+        let _ = answer.send(Ok(Box::new(EndsAtOnce)));
+    }
+}
+
+/// A session that ends as soon as it is read.
+struct EndsAtOnce;
+
+impl krm_stream_protocol::Session for EndsAtOnce {
+    fn poll_next(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<krm_stream_protocol::SessionItem> {
+        std::task::Poll::Ready(krm_stream_protocol::SessionItem::End(SessionEnd::Closed))
+    }
+
+    fn asked_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(400))
+    }
+}
