@@ -1,8 +1,15 @@
 //! The seam that decides whether a caller may see a scope.
 
+use std::fmt;
+use std::time::Instant;
+
 use crate::{BoxFuture, Principal, Scope, StreamError};
 
-/// Decides whether a principal may read a scope. Asked before a feed is joined and at every cycle of a stream.
+/// Decides whether a principal may read a scope. Asked before a feed is joined, at every cycle of a stream, and while it
+/// lives if the host wants that.
+///
+/// An authorizer that wraps another must pass on [`authorize_check`](Self::authorize_check) as well, or what the other
+/// knows of triggers is lost.
 pub trait Authorizer: Send + Sync {
     /// Resolves to `Ok` if `principal` may list and watch `scope`.
     ///
@@ -18,10 +25,114 @@ pub trait Authorizer: Send + Sync {
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<(), StreamError>>;
 
+    /// As [`authorize`](Self::authorize), for an authorizer that answers from what it knows already, shares answers
+    /// or lets checks wait for their turn. This is what a gateway calls.
+    ///
+    /// An answer that was asked for before [`Check::trigger`] must not be given. [`Check::sent`] must be called once the
+    /// question is really put: the time that a check may take at a cycle's begin is counted from there.
+    ///
+    /// By default the question is put at once, by [`authorize`](Self::authorize).
+    ///
+    /// # Errors
+    /// As [`authorize`](Self::authorize).
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time; a dropped check has no effect.
+    fn authorize_check<'a>(&'a self, check: Check<'a>) -> BoxFuture<'a, Result<(), StreamError>> {
+        check.sent();
+        self.authorize(check.principal(), check.scope())
+    }
+
     /// Whether this authorizer is a boundary at all. A feed that a service identity opened for everyone is refused
     /// unless it is, or says by name that it is not.
     fn boundary(&self) -> Boundary {
         Boundary::Checked
+    }
+}
+
+/// One question to an [`Authorizer`], and why it is asked.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::time::Instant;
+///
+/// use krm_stream_protocol::{Check, Principal, Scope, Subject};
+///
+/// let principal = Principal::new(Subject::new("ada")?);
+/// let scope = Scope::builder("v1", "configmaps").namespace("app").build()?;
+/// let is_sent = AtomicBool::new(false);
+/// let mark = || is_sent.store(true, Ordering::Relaxed);
+/// let check = Check::new(&principal, &scope)
+///     .triggered_at(Some(Instant::now()))
+///     .on_sent(&mark);
+/// check.sent();
+/// assert!(is_sent.into_inner());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Check<'a> {
+    principal: &'a Principal,
+    scope: &'a Scope,
+    trigger: Option<Instant>,
+    on_sent: Option<&'a (dyn Fn() + Send + Sync)>,
+}
+
+impl<'a> Check<'a> {
+    /// Whether `principal` may list and watch `scope`, whenever that was last found out.
+    pub const fn new(principal: &'a Principal, scope: &'a Scope) -> Self {
+        Self {
+            principal,
+            scope,
+            trigger: None,
+            on_sent: None,
+        }
+    }
+
+    /// Says since when there is a reason to ask.
+    #[must_use]
+    pub const fn triggered_at(mut self, trigger: Option<Instant>) -> Self {
+        self.trigger = trigger;
+        self
+    }
+
+    /// Says who wants to know that the question is put.
+    #[must_use]
+    pub const fn on_sent(mut self, on_sent: &'a (dyn Fn() + Send + Sync)) -> Self {
+        self.on_sent = Some(on_sent);
+        self
+    }
+
+    /// Who is asked about.
+    pub const fn principal(&self) -> &'a Principal {
+        self.principal
+    }
+
+    /// What is asked about.
+    pub const fn scope(&self) -> &'a Scope {
+        self.scope
+    }
+
+    /// Since when there is a reason to ask: only an answer that was asked for then or later counts. `None` where any
+    /// answer does that the authorizer still stands by.
+    pub const fn trigger(&self) -> Option<Instant> {
+        self.trigger
+    }
+
+    /// The question is put now, or was put already by a check that this one joined. Whoever listens takes the first of several.
+    pub fn sent(&self) {
+        if let Some(on_sent) = self.on_sent {
+            on_sent();
+        }
+    }
+}
+
+impl fmt::Debug for Check<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("principal", &self.principal)
+            .field("scope", &self.scope)
+            .field("trigger", &self.trigger)
+            .finish_non_exhaustive()
     }
 }
 

@@ -61,7 +61,7 @@ mod scope;
 mod sse;
 mod upstream;
 
-pub use authorizer::{AllowAll, Authorizer, Boundary};
+pub use authorizer::{AllowAll, Authorizer, Boundary, Check};
 pub use client_for::{Client, ClientFor, Partition, PartitionKey};
 pub use consumer::{
     Consumer, ConsumerError, Decision, FrameGrammar, FrameGrammarError, HeldObject, Redaction, ReportedError,

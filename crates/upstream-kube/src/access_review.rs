@@ -16,16 +16,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use krm_stream_protocol::{
-    Authorizer, BoxFuture, Diagnosing, Diagnostics, Principal, Scope, StreamError, Subject, Target,
+    Authorizer, BoxFuture, Check, Diagnosing, Diagnostics, Principal, Scope, StreamError, Subject, Target,
     UpstreamError, UpstreamErrorKind,
 };
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::status::Class;
 use crate::transport::{AskError, Body};
 use crate::upstream::KubeUpstream;
-use checks::{Answer, Checks};
+use checks::{Answer, Checks, Sent};
 use decisions::{Decided, Decisions};
 use question::Question;
 use review::{Decision, Review};
@@ -145,37 +147,32 @@ impl SubjectAccessReviewAuthorizer {
         principal: &Principal,
         scope: &Scope,
     ) -> Result<(), StreamError> {
-        self.check(Some(trigger), principal.subject(), scope).await
+        let check = Check::new(principal, scope).triggered_at(Some(trigger.into_std()));
+        self.check(check).await
     }
 
-    async fn check(
-        &self,
-        trigger: Option<Instant>,
-        subject: &Subject,
-        scope: &Scope,
-    ) -> Result<(), StreamError> {
+    async fn check(&self, check: Check<'_>) -> Result<(), StreamError> {
+        let scope = check.scope();
         let Some(reviewer) = self.targets.get(scope.target()) else {
             return Err(refuse(&self.diagnosing, scope, &ReviewError::UnknownTarget));
         };
-        let question = Arc::new(Question::new(subject, scope));
+        let question = Arc::new(Question::new(check.principal().subject(), scope));
+        let trigger = check.trigger().map(Instant::from_std);
         let answer = self.checks.answer(&question, trigger, |place| {
             let (reviewer, diagnosing) = (reviewer.clone(), self.diagnosing.clone());
             let (question, scope) = (Arc::clone(&question), scope.clone());
             Box::pin(async move {
-                // It is never closed.
-                let _permit = reviewer.permits.acquire().await;
-                place.mark_sent();
-                let answer = ask_all(&reviewer.upstream, question.subject(), &scope).await;
-                if let Some(decided) = Decided::by(&answer) {
+                let asked = reviewer.ask(place.sent(), question, scope.clone()).await;
+                if let Some(decided) = Decided::by(&asked) {
                     place.keep(decided);
                 }
-                answer.map_err(|cause| refuse(&diagnosing, &scope, &cause))
+                asked.map_err(|cause| refuse(&diagnosing, &scope, &cause))
             })
         });
         match answer {
             Answer::Decided(Decided::Allowed) => Ok(()),
             Answer::Decided(Decided::Denied) => Err(StreamError::forbidden(DENIED)),
-            Answer::InFlight(check) => check.await,
+            Answer::InFlight(in_flight) => in_flight.answer(|| check.sent()).await,
         }
     }
 }
@@ -185,6 +182,27 @@ impl Reviewer {
         Self {
             upstream,
             permits: Arc::new(Semaphore::new(CHECKS_IN_FLIGHT)),
+        }
+    }
+
+    /// Asks when it is this check's turn, in a task: a stream that is not polled, since its reader takes nothing, would
+    /// keep its place among those in flight for as long as that lasts. Dropping the future ends the task.
+    async fn ask(&self, sent: Sent, question: Arc<Question>, scope: Scope) -> Result<(), ReviewError> {
+        let reviewer = self.clone();
+        let mut task = JoinSet::new();
+        task.spawn(
+            async move {
+                // It is never closed.
+                let _permit = reviewer.permits.acquire().await;
+                sent.mark();
+                ask_all(&reviewer.upstream, question.subject(), &scope).await
+            }
+            .in_current_span(),
+        );
+        match task.join_next().await {
+            Some(Ok(answer)) => answer,
+            // The runtime is going away, or the stack below panicked.
+            Some(Err(_)) | None => Err(ReviewError::BrokeOff),
         }
     }
 }
@@ -209,7 +227,11 @@ impl Authorizer for SubjectAccessReviewAuthorizer {
         principal: &'a Principal,
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
-        Box::pin(self.check(None, principal.subject(), scope))
+        Box::pin(self.check(Check::new(principal, scope)))
+    }
+
+    fn authorize_check<'a>(&'a self, check: Check<'a>) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(self.check(check))
     }
 }
 

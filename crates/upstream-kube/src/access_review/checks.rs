@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
-use futures_util::future::{Shared, WeakShared};
+use futures_util::future::{Either, Shared, WeakShared, select};
 use krm_stream_protocol::{BoxFuture, StreamError};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::decisions::{Decided, Decisions};
 use super::question::Question;
 
 type Outcome = Result<(), StreamError>;
-/// Polled by whoever waits for it, so it goes on as long as one does and ends with the last.
-pub(super) type Check = Shared<BoxFuture<'static, Outcome>>;
+/// It goes on as long as one waits for it, and ends with the last.
+type Check = Shared<BoxFuture<'static, Outcome>>;
 
 /// The checks in flight and what was decided. A clone is the same.
 #[derive(Clone)]
@@ -33,14 +35,20 @@ struct InFlight {
 
 /// When a check was sent; nothing while it waits for its turn. It tells one check from another, too.
 #[derive(Clone, Debug, Default)]
-struct Sent(Arc<OnceLock<Instant>>);
+pub(super) struct Sent(Arc<watch::Sender<Option<Instant>>>);
 
 /// How a question is answered.
 pub(super) enum Answer {
     /// It was decided not long ago.
     Decided(Decided),
     /// By this check.
-    InFlight(Check),
+    InFlight(Joined),
+}
+
+/// A check in flight that one more waits for.
+pub(super) struct Joined {
+    check: Check,
+    sent: Sent,
 }
 
 impl Checks {
@@ -63,8 +71,8 @@ impl Checks {
         if let Some(decided) = state.decisions.find(question, trigger, Instant::now()) {
             return Answer::Decided(decided);
         }
-        if let Some(check) = state.in_flight.get(question).and_then(|it| it.join(trigger)) {
-            return Answer::InFlight(check);
+        if let Some(joined) = state.in_flight.get(question).and_then(|it| it.join(trigger)) {
+            return Answer::InFlight(joined);
         }
         let place = Place {
             checks: self.clone(),
@@ -74,11 +82,15 @@ impl Checks {
         let sent = place.sent.clone();
         let check = begin(place).shared();
         if let Some(check) = check.downgrade() {
-            state
-                .in_flight
-                .insert(Arc::clone(question), InFlight { check, sent });
+            state.in_flight.insert(
+                Arc::clone(question),
+                InFlight {
+                    check,
+                    sent: sent.clone(),
+                },
+            );
         }
-        Answer::InFlight(check)
+        Answer::InFlight(Joined { check, sent })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,15 +110,55 @@ impl fmt::Debug for Checks {
 
 impl InFlight {
     /// This check, unless it was sent before `trigger`.
-    fn join(&self, trigger: Option<Instant>) -> Option<Check> {
+    fn join(&self, trigger: Option<Instant>) -> Option<Joined> {
         let is_too_old = trigger.is_some_and(|trigger| self.sent.before(trigger));
-        if is_too_old { None } else { self.check.upgrade() }
+        if is_too_old {
+            return None;
+        }
+        self.check.upgrade().map(|check| Joined {
+            check,
+            sent: self.sent.clone(),
+        })
+    }
+}
+
+impl Joined {
+    /// What it is answered; `on_sent` is called once it is sent.
+    ///
+    /// # Cancel safety
+    /// Dropping the future is leaving the check; the last to leave ends it.
+    pub(super) async fn answer(self, on_sent: impl FnOnce()) -> Outcome {
+        let mut told = self.sent.0.subscribe();
+        let is_sent = pin!(async move {
+            // It cannot be given up: this check has a hand on it.
+            let _ = told.wait_for(Option::is_some).await;
+        });
+        match select(is_sent, self.check).await {
+            Either::Left(((), check)) => {
+                on_sent();
+                check.await
+            }
+            Either::Right((outcome, _)) => outcome,
+        }
     }
 }
 
 impl Sent {
+    /// From now on only those may join whose reason to ask is older.
+    pub(super) fn mark(&self) {
+        self.0.send_if_modified(|sent| {
+            let is_first = sent.is_none();
+            sent.get_or_insert_with(Instant::now);
+            is_first
+        });
+    }
+
+    fn get(&self) -> Option<Instant> {
+        *self.0.borrow()
+    }
+
     fn before(&self, trigger: Instant) -> bool {
-        self.0.get().is_some_and(|sent| *sent < trigger)
+        self.get().is_some_and(|sent| sent < trigger)
     }
 }
 
@@ -118,20 +170,20 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// From now on only those may join whose reason to ask is older.
-    pub(super) fn mark_sent(&self) {
-        self.sent.0.get_or_init(Instant::now);
+    /// When it was sent, to be marked.
+    pub(super) fn sent(&self) -> Sent {
+        self.sent.clone()
     }
 
     /// Gives the place up for a decision. One that a later check has replaced leaves the decision to that.
     pub(super) fn keep(&self, decided: Decided) {
         let mut state = self.checks.state();
-        if let Some(asked) = self.sent.0.get()
+        if let Some(asked) = self.sent.get()
             && self.give_up(&mut state)
         {
             state
                 .decisions
-                .keep(Arc::clone(&self.question), *asked, decided, Instant::now());
+                .keep(Arc::clone(&self.question), asked, decided, Instant::now());
         }
     }
 
