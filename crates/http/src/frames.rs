@@ -62,10 +62,13 @@ impl Stream for Frames {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Frame>> {
         let this = self.get_mut();
         loop {
-            if let Some(frame) = this.next_complete() {
+            this.stream.attend(cx, &mut this.pending);
+            if !this.stream.is_held()
+                && let Some(frame) = this.next_complete()
+            {
                 return Poll::Ready(Some(frame));
             }
-            match this.stream.poll_chunk(cx) {
+            match this.stream.poll_chunk_after(cx, &mut this.pending) {
                 Poll::Ready(Some(chunk)) => this.pending.extend_from_slice(&chunk),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,

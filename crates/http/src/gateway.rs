@@ -1,7 +1,13 @@
 //! The gateway: a host's seams, and the feeds behind them.
 
 mod builder;
+mod check;
 mod cycle;
+mod drain;
+mod jitter;
+mod limits;
+mod recheck;
+mod streams;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +21,9 @@ use krm_stream_shared::Feeds;
 use tokio::time::Instant;
 
 pub use builder::{BuildError, GatewayBuilder};
+pub(crate) use cycle::Joined;
+pub(crate) use limits::Limits;
+pub(crate) use streams::{News, Place, Request, Streams};
 
 use crate::frames::Frames;
 use crate::resolver::Resolver;
@@ -34,6 +43,7 @@ pub(crate) struct Host {
     pub(crate) projection_policy: Arc<dyn ProjectionPolicy>,
     pub(crate) projections: Projections,
     pub(crate) feeds: Feeds,
+    pub(crate) streams: Streams,
     pub(crate) settings: StreamSettings,
     pub(crate) observing: Observing,
     pub(crate) diagnosing: Diagnosing,
@@ -53,8 +63,15 @@ impl Gateway {
     /// Must be called, and polled, on a tokio runtime.
     pub fn stream(&self, principal: Principal, scope: Scope, projection: Option<ProjectionName>) -> Frames {
         let stream = match self.0.scope_policy.check(&scope) {
-            Ok(()) => GatewayStream::prepare(Arc::clone(&self.0), principal, scope, projection),
-            Err(error) => GatewayStream::refused(Arc::clone(&self.0), &StreamError::from(error)),
+            Ok(()) => GatewayStream::of_caller(
+                Arc::clone(&self.0),
+                Request {
+                    principal,
+                    scope,
+                    projection,
+                },
+            ),
+            Err(error) => GatewayStream::refused(Arc::clone(&self.0), StreamError::from(error)),
         };
         Frames::new(stream)
     }
@@ -76,6 +93,10 @@ impl fmt::Debug for Gateway {
 
 impl Host {
     pub(crate) fn now(&self) -> Moment {
-        Moment::after_origin(self.origin.elapsed())
+        self.moment(Instant::now())
+    }
+
+    pub(crate) fn moment(&self, now: Instant) -> Moment {
+        Moment::after_origin(now.saturating_duration_since(self.origin))
     }
 }

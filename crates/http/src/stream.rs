@@ -3,213 +3,367 @@
 //! # Policy
 //! - Headers are out before anything is asked; every refusal is one error event.
 //! - Each cycle takes the same steps before it reads; see `gateway::cycle`.
+//! - While a check of an open stream runs, nothing of it passes, not even what was written before. Where it ends the stream,
+//!   what was not handed out is dropped, and the error takes its place.
 //! - Heartbeats go out between frames only: when nothing else waits. They run through checks and openings too.
 //! - A terminal error is the last event. A non-terminal one other than `RESYNC_REQUIRED` ends the connection as well.
 
+mod checking;
+mod cut;
+mod pace;
+mod stage;
+mod timer;
+
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use krm_stream_protocol::{
-    BoxFuture, Moment, Observation, Principal, ProjectionName, Scope, ScopeRequest, StreamError, frame,
-};
-use krm_stream_shared::{NextCycle, Outbox, Reader, Step, Subscription};
-use tokio::time::{Instant, Sleep, sleep};
+use krm_stream_protocol::{Moment, Observation, ScopeRequest, StreamError, frame};
+use krm_stream_shared::{NextCycle, Outbox, Reader, Step};
+use tokio::time::Instant;
 
-use crate::gateway::Host;
+use crate::gateway::{Host, Joined, News, Place, Request};
 use crate::resolver;
 use crate::settings::CHUNK_BYTES;
+use checking::{Standing, Timed};
+use cut::first_seq;
+use pace::Pace;
+use stage::{Ending, Entered, Stage};
+use timer::Timer;
 
 /// The driver of one stream. Polled by whatever transport the events go to; dropped when that is gone.
 pub(crate) struct GatewayStream {
     host: Arc<Host>,
     stage: Stage,
+    standing: Standing,
+    timed: Timed,
+    pace: Pace,
     reader: Reader,
     outbox: Outbox,
-    heartbeat: Pin<Box<Sleep>>,
+    timer: Timer,
+    /// When something was last handed out, or the stream began.
+    delivered_at: Instant,
+    /// Whether what was handed out ends where an event ends.
+    is_between_events: bool,
     /// When the API server last refused a feed that this stream was on.
     refused_at: Option<Moment>,
+    /// Dropped last: until then the stream is there. A stream that is refused at once has none.
+    place: Option<Place>,
 }
 
 /// An API server that opens a scope and soon after refuses it, twice within this time, would do so for ever.
 const REFUSED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
-
-enum Stage {
-    /// Who is calling, and for what? Known: `Preparing`. Refused: `Ended`.
-    Resolving(BoxFuture<'static, Result<Request, StreamError>>),
-    /// The steps of a cycle. Joined: `Reading`. Refused: `Ended`.
-    Preparing {
-        request: Entered,
-        /// Whether the consumer is still to be told that a new cycle begins.
-        is_resync_due: bool,
-        steps: BoxFuture<'static, Result<Subscription, StreamError>>,
-    },
-    /// In a cycle. Over: `Preparing`. The feed or the stream ends: `Ended`.
-    Reading(Entered),
-    /// What is in the outbox is the last of it.
-    Ended,
-}
-
-/// A caller and what for.
-struct Request {
-    principal: Principal,
-    scope: Scope,
-    projection: Option<ProjectionName>,
-}
-
-/// A request that was let in, as long as its stream lives: observed from here to its end.
-struct Entered {
-    request: Request,
-    host: Arc<Host>,
-    /// The number that an isolated stream's feed has.
-    stream: u64,
-}
+/// No event holds a blank line.
+const END_OF_EVENT: &[u8] = b"\n\n";
 
 impl GatewayStream {
     /// The stream of an HTTP request.
     pub(crate) fn resolve(host: Arc<Host>, request: Parts) -> Self {
-        let stage = Stage::Resolving(Box::pin(resolve(Arc::clone(&host), request)));
-        Self::new(host, stage)
+        match Place::register(&host) {
+            Ok(place) => {
+                let stage = Stage::Resolving(Box::pin(resolve(Arc::clone(&host), request)));
+                Self::new(host, stage, Some(place))
+            }
+            Err(error) => Self::refused(host, error),
+        }
     }
 
-    /// The stream of a known caller.
-    pub(crate) fn prepare(
-        host: Arc<Host>,
-        principal: Principal,
-        scope: Scope,
-        projection: Option<ProjectionName>,
-    ) -> Self {
-        let request = Request {
-            principal,
-            scope,
-            projection,
+    /// The stream of a known caller, who asks for what the scope policy admits.
+    pub(crate) fn of_caller(host: Arc<Host>, request: Request) -> Self {
+        let place = match Place::register(&host) {
+            Ok(place) => place,
+            Err(error) => return Self::refused(host, error),
         };
-        let stage = Stage::prepare(Entered::new(Arc::clone(&host), request), false);
-        Self::new(host, stage)
+        match enter(&host, &place, request) {
+            Ok(stage) => Self::new(host, stage, Some(place)),
+            Err(error) => Self::refused(host, error),
+        }
     }
 
     /// A stream of one error.
-    pub(crate) fn refused(host: Arc<Host>, error: &StreamError) -> Self {
-        let mut stream = Self::new(host, Stage::Ended);
+    pub(crate) fn refused(host: Arc<Host>, error: StreamError) -> Self {
+        let mut stream = Self::new(host, Stage::Ending(Ending::default()), None);
         stream.end(error);
         stream
     }
 
-    fn new(host: Arc<Host>, stage: Stage) -> Self {
+    fn new(host: Arc<Host>, stage: Stage, place: Option<Place>) -> Self {
+        let now = Instant::now();
         Self {
             stage,
+            standing: Standing::Good,
+            timed: Timed::Never,
+            pace: Pace::Free,
             reader: Reader::new(host.observing.clone()),
             outbox: Outbox::new(CHUNK_BYTES),
-            heartbeat: Box::pin(sleep(host.settings.heartbeat_interval)),
+            timer: Timer::new(now + host.settings.heartbeat_interval),
+            delivered_at: now,
+            is_between_events: true,
             refused_at: None,
+            place,
             host,
         }
     }
 
     /// Whether nothing will come any more.
     pub(crate) fn is_over(&self) -> bool {
-        match self.stage {
-            Stage::Ended => self.outbox.is_empty(),
-            Stage::Resolving(_) | Stage::Preparing { .. } | Stage::Reading(_) => false,
+        match &self.stage {
+            Stage::Ending(ending) => self.outbox.is_empty() && ending.last.is_none(),
+            Stage::Resolving(_)
+            | Stage::Authorizing { .. }
+            | Stage::Joining { .. }
+            | Stage::Joined { .. }
+            | Stage::Reading(_) => false,
         }
+    }
+
+    /// Whether nothing may pass, not even what was taken before and not handed out.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.standing.is_checking()
     }
 
     /// The next chunk, or a heartbeat; `None` once the stream is over. A large object may be a chunk of its own, between
     /// the beginning and the end of its frame; nothing else comes in between.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.poll_chunk_after(cx, &mut BytesMut::new())
+    }
+
+    /// As [`poll_chunk`](Self::poll_chunk), where `unsent`, the latest of what was taken, has not been handed on: a check may
+    /// still take it back.
+    pub(crate) fn poll_chunk_after(
+        &mut self,
+        cx: &mut Context<'_>,
+        unsent: &mut BytesMut,
+    ) -> Poll<Option<Bytes>> {
         loop {
-            if let Some(chunk) = self.outbox.take() {
-                self.delivers(&chunk);
-                return Poll::Ready(Some(chunk));
+            self.attend(cx, unsent);
+            if !self.is_held() {
+                if let Some(chunk) = self.take() {
+                    self.delivers(&chunk);
+                    return Poll::Ready(Some(chunk));
+                }
+                if self.is_over() {
+                    self.place = None;
+                    return Poll::Ready(None);
+                }
             }
-            if self.is_over() {
-                return Poll::Ready(None);
+            if self.advance(cx, unsent).is_ready() {
+                continue;
             }
-            if self.advance(cx).is_pending() {
-                break;
+            if let Some(place) = &self.place {
+                place.register_waker(cx.waker());
+                if place.has_news() {
+                    continue;
+                }
+            }
+            std::task::ready!(self.poll_due(cx));
+            if self.is_heartbeat_due() {
+                let heartbeat = Bytes::from_static(frame::HEARTBEAT);
+                self.delivers(&heartbeat);
+                return Poll::Ready(Some(heartbeat));
             }
         }
-        if self.heartbeat.as_mut().poll(cx).is_ready() {
-            let heartbeat = Bytes::from_static(frame::HEARTBEAT);
-            self.delivers(&heartbeat);
-            // The new timer must wake this task.
-            let _ = self.heartbeat.as_mut().poll(cx);
-            return Poll::Ready(Some(heartbeat));
+    }
+
+    /// Heeds what the stream is told from outside, begins a check that is due, and hears the answer of one.
+    pub(crate) fn attend(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) {
+        match self.place.as_ref().map_or(News::None, Place::news) {
+            News::None => {}
+            News::Recheck(trigger) => self.recheck(trigger, unsent),
+            News::End(error) => self.end_anyhow(error, unsent),
         }
-        Poll::Pending
+        self.check_on_time();
+        if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
+            match answer {
+                Ok(()) => self
+                    .timed
+                    .answered(self.host.settings.reauthorization_interval, Instant::now()),
+                Err(error) => self.cut_off(error, unsent),
+            }
+        }
+    }
+
+    fn recheck(&mut self, trigger: Instant, unsent: &mut BytesMut) {
+        if let Some(entered) = self.stage.checked() {
+            self.standing.begin(&self.host, entered, trigger);
+            return;
+        }
+        // A check at a cycle's begin looks for rechecks by itself; a stream that ends anyway needs none.
+        if let Stage::Ending(Ending {
+            error: Some(error),
+            last: None,
+        }) = &self.stage
+        {
+            let error = (**error).clone();
+            self.cut_off(error, unsent);
+        }
+    }
+
+    fn check_on_time(&mut self) {
+        if self.is_held() || matches!(self.timed, Timed::Never) {
+            return;
+        }
+        let now = Instant::now();
+        if self.timed.is_due(now)
+            && let Some(entered) = self.stage.checked()
+        {
+            self.standing.begin(&self.host, entered, now);
+            self.timed
+                .begins(self.host.settings.reauthorization_interval, now);
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        if let Stage::Ending(ending) = &mut self.stage
+            && self.outbox.is_empty()
+        {
+            return ending.last.take();
+        }
+        self.outbox.take()
     }
 
     fn delivers(&mut self, chunk: &Bytes) {
         self.host.observing.observe(&Observation::BytesDelivered {
             bytes: chunk.len() as u64,
         });
-        self.heartbeat
-            .as_mut()
-            .reset(Instant::now() + self.host.settings.heartbeat_interval);
+        self.delivered_at = Instant::now();
+        self.is_between_events = chunk.ends_with(END_OF_EVENT);
+    }
+
+    fn is_heartbeat_due(&self) -> bool {
+        self.is_between_events && self.delivered_at.elapsed() >= self.host.settings.heartbeat_interval
+    }
+
+    /// Ready when anything is due.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let heartbeat = self.delivered_at + self.host.settings.heartbeat_interval;
+        // Within an event no heartbeat may stand; what holds the event up wakes the task.
+        let heartbeat = self.is_between_events.then_some(heartbeat);
+        let check = match self.timed {
+            Timed::At(at) if !self.is_held() && self.stage.checked().is_some() => Some(at),
+            Timed::At(_) | Timed::Never => None,
+        };
+        let rest = self.pace.rests_until(Instant::now());
+        match [heartbeat, check, rest].into_iter().flatten().min() {
+            Some(due) => self.timer.poll_until(due, cx),
+            None => Poll::Pending,
+        }
     }
 
     /// Takes one step; pending where it has to wait.
-    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Resolving(mut request) => match request.as_mut().poll(cx) {
-                Poll::Pending => {
-                    self.stage = Stage::Resolving(request);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(request)) => {
-                    self.stage = Stage::prepare(Entered::new(Arc::clone(&self.host), request), false);
-                }
-                Poll::Ready(Err(error)) => self.end(&error),
+    fn advance(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) -> Poll<()> {
+        match &mut self.stage {
+            Stage::Resolving(request) => match std::task::ready!(request.as_mut().poll(cx)) {
+                Ok(request) => self.enters(request),
+                Err(error) => self.end(error),
             },
-            Stage::Preparing {
-                request,
-                is_resync_due,
-                mut steps,
-            } => match steps.as_mut().poll(cx) {
-                Poll::Pending => {
-                    self.stage = Stage::Preparing {
-                        request,
-                        is_resync_due,
-                        steps,
-                    };
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(subscription)) => {
-                    let resync = is_resync_due.then(|| {
-                        StreamError::resync("the watch of this scope was replaced; a new snapshot follows")
-                    });
-                    self.reader
-                        .begin_cycle(subscription, resync.as_ref(), self.host.now(), &mut self.outbox);
-                    self.stage = Stage::Reading(request);
-                }
-                Poll::Ready(Err(error)) => self.end(&error),
+            Stage::Authorizing { check, .. } => match std::task::ready!(check.as_mut().poll(cx)) {
+                Ok(sent) => self.is_allowed(sent),
+                Err(error) => self.end(error),
             },
-            Stage::Reading(request) => match self.reader.poll(cx, self.host.now(), &mut self.outbox) {
-                Poll::Pending => {
-                    self.stage = Stage::Reading(request);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Step::Wrote) => self.stage = Stage::Reading(request),
-                Poll::Ready(Step::NextCycle(next)) => self.next_cycle(request, next),
-                Poll::Ready(Step::End(error)) => self.end(&error),
+            Stage::Joining { steps, .. } => match std::task::ready!(steps.as_mut().poll(cx)) {
+                Ok(joined) => self.has_joined(joined),
+                Err(error) => self.end_anyhow(error, unsent),
             },
-            Stage::Ended => {}
+            Stage::Joined { .. } if self.standing.is_checking() => return Poll::Pending,
+            Stage::Joined { .. } => self.begin_cycle(),
+            Stage::Reading(_) if self.standing.is_checking() => return Poll::Pending,
+            Stage::Reading(_) => return self.read(cx),
+            Stage::Ending(_) => {}
         }
         Poll::Ready(())
     }
 
-    fn next_cycle(&mut self, mut request: Entered, next: NextCycle) {
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let (now, interval) = (Instant::now(), self.host.settings.delivery_interval);
+        if self.pace.rests_until(now).is_some() {
+            return Poll::Pending;
+        }
+        match self.reader.poll(cx, self.host.moment(now), &mut self.outbox) {
+            Poll::Pending => {
+                let reader = &self.reader;
+                self.pace.has_sent_all(interval, now, || reader.is_at_head());
+                return Poll::Pending;
+            }
+            Poll::Ready(Step::Wrote) => self.pace.sends(interval, now),
+            Poll::Ready(Step::NextCycle(next)) => self.next_cycle(next),
+            Poll::Ready(Step::End(error)) => self.end(error),
+        }
+        Poll::Ready(())
+    }
+
+    fn enters(&mut self, request: Request) {
+        let Some(place) = &self.place else {
+            return;
+        };
+        match enter(&self.host, place, request) {
+            Ok(stage) => self.stage = stage,
+            Err(error) => self.end(error),
+        }
+    }
+
+    fn is_allowed(&mut self, sent: Instant) {
+        let Stage::Authorizing {
+            entered,
+            is_resync_due,
+            ..
+        } = self.leave_stage()
+        else {
+            return;
+        };
+        self.timed
+            .allowed(self.host.settings.reauthorization_interval, &self.host, sent);
+        self.stage = Stage::join(&self.host, entered, is_resync_due);
+    }
+
+    fn has_joined(&mut self, joined: Joined) {
+        let Stage::Joining {
+            mut entered,
+            is_resync_due,
+            ..
+        } = self.leave_stage()
+        else {
+            return;
+        };
+        entered.granted = Some(joined.projection);
+        self.stage = Stage::Joined {
+            entered,
+            is_resync_due,
+            subscription: joined.subscription,
+        };
+    }
+
+    fn begin_cycle(&mut self) {
+        let Stage::Joined {
+            entered,
+            is_resync_due,
+            subscription,
+        } = self.leave_stage()
+        else {
+            return;
+        };
+        let resync = is_resync_due
+            .then(|| StreamError::resync("the watch of this scope was replaced; a new snapshot follows"));
+        self.reader
+            .begin_cycle(subscription, resync.as_ref(), self.host.now(), &mut self.outbox);
+        self.pace = Pace::Free;
+        self.stage = Stage::Reading(entered);
+    }
+
+    fn next_cycle(&mut self, next: NextCycle) {
         if let Some(refusal) = self.refused_again(next.refusal) {
-            return self.end(&refusal);
+            return self.end(refusal);
         }
+        let (Stage::Reading(mut entered), Some(place)) = (self.leave_stage(), &self.place) else {
+            return;
+        };
         if next.needs_new_feed {
-            request.stream = self.host.feeds.next_stream();
+            entered.number = self.host.feeds.next_stream();
         }
-        self.stage = Stage::prepare(request, !next.is_told);
+        self.stage = Stage::authorize(&self.host, place, entered, !next.is_told);
     }
 
     /// The refusal of a feed, if the one before it was only just refused too.
@@ -220,48 +374,70 @@ impl GatewayStream {
         (now.since(before) < REFUSED_AGAIN_WITHIN).then_some(refusal)
     }
 
-    fn end(&mut self, error: &StreamError) {
-        self.reader.end(error, &mut self.outbox);
-        self.stage = Stage::Ended;
+    /// What is done with a stage is taken out of it; until the next one is known, the stream is as good as over.
+    fn leave_stage(&mut self) -> Stage {
+        std::mem::replace(&mut self.stage, Stage::Ending(Ending::default()))
     }
-}
 
-impl Stage {
-    fn prepare(request: Entered, is_resync_due: bool) -> Self {
-        let Request {
-            principal,
-            scope,
-            projection,
-        } = &request.request;
-        let steps = Arc::clone(&request.host).begin_cycle(
-            principal.clone(),
-            scope.clone(),
-            projection.clone(),
-            request.stream,
-        );
-        Self::Preparing {
-            is_resync_due,
-            steps: Box::pin(steps),
-            request,
+    /// Ends after what was written.
+    fn end(&mut self, error: StreamError) {
+        self.reader.end(&error, &mut self.outbox);
+        self.stage = Stage::Ending(Ending {
+            error: Some(Box::new(error)),
+            last: None,
+        });
+    }
+
+    /// Ends after what was written, unless a check holds that back.
+    fn end_anyhow(&mut self, error: StreamError, unsent: &mut BytesMut) {
+        if self.is_held() {
+            self.cut_off(error, unsent);
+        } else if !self.stage.is_ending() {
+            self.end(error);
         }
     }
-}
 
-impl Entered {
-    fn new(host: Arc<Host>, request: Request) -> Self {
-        host.observing.observe(&Observation::StreamOpened);
-        Self {
-            request,
-            stream: host.feeds.next_stream(),
-            host,
+    /// Ends in the place of what was not handed out. Where an event was handed out in part, nothing more comes: the consumer
+    /// drops what it has of it, comes back, and is refused then.
+    fn cut_off(&mut self, error: StreamError, unsent: &mut BytesMut) {
+        self.standing = Standing::Good;
+        let written = cut::discard(&mut self.outbox);
+        let place = match (written, unsent.is_empty()) {
+            (_, false) => first_seq(unsent).map_or(cut::Place::Nowhere, cut::Place::Number),
+            (_, true) if !self.is_between_events => cut::Place::Nowhere,
+            (Some(first), true) => first_seq(&first).map_or(cut::Place::Nowhere, cut::Place::Number),
+            (None, true) => cut::Place::Next,
+        };
+        unsent.clear();
+        if !self.stage.is_ending() {
+            self.reader.end(&error, &mut self.outbox);
         }
+        let last = match place {
+            cut::Place::Next => None,
+            cut::Place::Number(seq) => {
+                cut::discard(&mut self.outbox);
+                Some(cut::last_event(&error, seq))
+            }
+            cut::Place::Nowhere => {
+                cut::discard(&mut self.outbox);
+                None
+            }
+        };
+        self.stage = Stage::Ending(Ending {
+            error: Some(Box::new(error)),
+            last,
+        });
     }
 }
 
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.host.observing.observe(&Observation::StreamClosed);
-    }
+/// Lets a stream in whose caller is known.
+fn enter(host: &Arc<Host>, place: &Place, request: Request) -> Result<Stage, StreamError> {
+    let entered = Entered {
+        request: place.enter(request)?,
+        number: place.id(),
+        granted: None,
+    };
+    Ok(Stage::authorize(host, place, entered, false))
 }
 
 impl fmt::Debug for GatewayStream {

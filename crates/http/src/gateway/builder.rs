@@ -11,7 +11,7 @@ use krm_stream_protocol::{
 use krm_stream_shared::{FeedSettings, Feeds};
 use tokio::time::Instant;
 
-use super::{Gateway, Host};
+use super::{Gateway, Host, Limits, Streams};
 use crate::resolver::Resolver;
 use crate::settings::StreamSettings;
 
@@ -30,6 +30,7 @@ pub struct GatewayBuilder {
     digest_key: Option<DigestKey>,
     feeds: FeedSettings,
     streams: StreamSettings,
+    limits: Limits,
 }
 
 /// Why a gateway cannot be built.
@@ -51,6 +52,12 @@ pub enum BuildError {
         /// What it must be.
         expected: &'static str,
     },
+    /// Timed checks without bounded delivery.
+    #[error(
+        "reauthorization_interval needs a write_timeout: without one, a reader that takes nothing keeps what was sent to it, and \
+         nothing that it was denied can be held back; call .write_timeout(…) as well"
+    )]
+    UnboundedDelivery,
     /// The operating system has no randomness for the digest key.
     #[error("no randomness for the digest key")]
     Randomness(#[source] getrandom::Error),
@@ -132,7 +139,24 @@ impl GatewayBuilder {
         self
     }
 
-    /// How long a check of a stream may take: the authorizer's, the projection policy's, the client's. Default 10 s.
+    /// How often an open stream is checked: its caller's right, and which projection is granted. Default: never, only at each
+    /// cycle's begin. Longer than zero and at most a day; it needs a [`write_timeout`](Self::write_timeout), since without one
+    /// a reader that takes nothing would keep what it was sent for ever.
+    ///
+    /// A check holds the stream's delivery: no object passes while it runs, heartbeats do. **A right that is taken away ends
+    /// delivery within this interval and [`reauthorization_timeout`](Self::reauthorization_timeout) together.** The first
+    /// check of each stream is at a random time within the interval, so that streams that began together are not checked
+    /// together. [`Gateway::recheck`] checks at once.
+    pub fn reauthorization_interval(mut self, interval: Duration) -> Self {
+        self.streams.reauthorization_interval = Some(interval);
+        self
+    }
+
+    /// How long a check of a stream may take. Default 10 s.
+    ///
+    /// At a cycle's begin it is the bound of each seam by itself: the authorizer's answer from when the question is sent, the
+    /// projection policy's and the client's from when they are asked. A check of an open stream, on time or by
+    /// [`Gateway::recheck`], has this time in all, counted from its reason.
     pub fn reauthorization_timeout(mut self, timeout: Duration) -> Self {
         self.streams.check_timeout = timeout;
         self
@@ -156,22 +180,50 @@ impl GatewayBuilder {
         self
     }
 
+    /// How long a stream rests after it sent what there was; what changes meanwhile goes out together, each object once. Default
+    /// zero: everything at once. At most a minute.
+    ///
+    /// A snapshot is never slowed down, nor is a stream that has more to send than its reader took. The end of a feed is told
+    /// within the interval, all other errors at once.
+    pub fn delivery_interval(mut self, interval: Duration) -> Self {
+        self.streams.delivery_interval = interval;
+        self
+    }
+
+    /// How many streams the gateway serves at once; at least 1. Default: any number. One more is told
+    /// `UPSTREAM_UNAVAILABLE`, with a time to come back after.
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.limits.streams = Some(streams);
+        self
+    }
+
+    /// How many streams one caller may have open at once, by the complete subject; at least 1. Default: any number. One more
+    /// is told `UPSTREAM_UNAVAILABLE`, with a time to come back after.
+    pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
+        self.limits.streams_per_caller = Some(streams);
+        self
+    }
+
+    /// How many objects a scope may hold; at least 1. Default: any number. The streams of a larger one end with a terminal
+    /// `INTERNAL` that names the limit.
+    pub fn max_snapshot_objects(mut self, objects: usize) -> Self {
+        self.feeds.max_snapshot_objects = Some(objects);
+        self
+    }
+
+    /// How many bytes of projected objects a scope may hold; at least 1. Default: any number. The streams of a larger one end
+    /// with a terminal `INTERNAL` that names the limit.
+    pub fn max_snapshot_bytes(mut self, bytes: u64) -> Self {
+        self.feeds.max_snapshot_bytes = Some(bytes);
+        self
+    }
+
     /// Builds the gateway. Must be called on a tokio runtime, the one that serves its streams.
     ///
     /// # Errors
     /// [`BuildError`] where a seam is missing or a setting has no meaning.
     pub fn build(self) -> Result<Gateway, BuildError> {
-        bounded("heartbeat_interval", self.streams.heartbeat_interval)?;
-        bounded("reauthorization_timeout", self.streams.check_timeout)?;
-        if let Some(write_timeout) = self.streams.write_timeout {
-            bounded("write_timeout", write_timeout)?;
-        }
-        if self.feeds.queue_depth == 0 {
-            return Err(BuildError::Setting {
-                setting: "queue_depth",
-                expected: "at least 1",
-            });
-        }
+        self.check_settings()?;
         let digest_key = match self.digest_key {
             Some(key) => key,
             None => random_key()?,
@@ -209,16 +261,57 @@ impl GatewayBuilder {
                 self.observing.clone(),
                 self.diagnosing.clone(),
             ),
+            streams: Streams::new(self.limits),
             settings: self.streams,
             observing: self.observing,
             diagnosing: self.diagnosing,
             origin: Instant::now(),
         })))
     }
+
+    fn check_settings(&self) -> Result<(), BuildError> {
+        bounded("heartbeat_interval", self.streams.heartbeat_interval)?;
+        bounded("reauthorization_timeout", self.streams.check_timeout)?;
+        if let Some(write_timeout) = self.streams.write_timeout {
+            bounded("write_timeout", write_timeout)?;
+        }
+        if let Some(interval) = self.streams.reauthorization_interval {
+            bounded("reauthorization_interval", interval)?;
+            if self.streams.write_timeout.is_none() {
+                return Err(BuildError::UnboundedDelivery);
+            }
+        }
+        if self.streams.delivery_interval > LONGEST_DELIVERY_INTERVAL {
+            return Err(BuildError::Setting {
+                setting: "delivery_interval",
+                expected: "at most a minute",
+            });
+        }
+        for (setting, value) in [
+            ("queue_depth", Some(self.feeds.queue_depth)),
+            ("max_streams", self.limits.streams),
+            ("max_streams_per_caller", self.limits.streams_per_caller),
+            ("max_snapshot_objects", self.feeds.max_snapshot_objects),
+            (
+                "max_snapshot_bytes",
+                self.feeds.max_snapshot_bytes.map(|bytes| usize::from(bytes > 0)),
+            ),
+        ] {
+            if value == Some(0) {
+                return Err(BuildError::Setting {
+                    setting,
+                    expected: "at least 1",
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A longer wait than this is none, and adding it to a clock may overflow.
 const LONGEST_INTERVAL: Duration = Duration::from_hours(24);
+/// A page that hears of changes later than this is not live, and a feed's end would be told too late.
+const LONGEST_DELIVERY_INTERVAL: Duration = Duration::from_mins(1);
 
 fn bounded(setting: &'static str, interval: Duration) -> Result<(), BuildError> {
     if interval.is_zero() || interval > LONGEST_INTERVAL {

@@ -2,90 +2,82 @@
 //! join the feed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use krm_stream_protocol::{
-    AuthorizationOutcome, Boundary, Client, ErrorCode, Observation, Partition, Principal, ProjectionName,
-    Scope, StreamError,
-};
+use krm_stream_protocol::{Boundary, Client, Partition, ProjectionName, Scope, StreamError};
 use krm_stream_shared::{Join, Subscription};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::Host;
+use super::check::Bound;
+use super::streams::{Member, Request};
+
+/// A place at a feed, and the projection that was granted for it.
+pub(crate) struct Joined {
+    pub(crate) projection: ProjectionName,
+    pub(crate) subscription: Subscription,
+}
 
 impl Host {
-    /// Takes the steps for one cycle of a stream.
+    /// The first step of a cycle. Resolves to when it was asked whether the caller may see the scope.
+    ///
+    /// An answer counts only if it was asked for after the latest recheck that meant this stream.
     ///
     /// # Errors
     /// What the stream ends with.
-    pub(crate) async fn begin_cycle(
+    pub(crate) async fn authorize_cycle(
         self: Arc<Self>,
-        principal: Principal,
-        scope: Scope,
-        requested: Option<ProjectionName>,
+        member: Arc<Member>,
+        request: Arc<Request>,
+    ) -> Result<Instant, StreamError> {
+        loop {
+            let known = member.latest_recheck();
+            // A recheck may have meant this stream before it could be found.
+            let trigger = self.streams.latest_recheck();
+            let sent = self.ask(&request, trigger, Bound::FromSent).await?;
+            let latest = member.latest_recheck();
+            if latest == known || latest.is_some_and(|latest| latest < sent) {
+                return Ok(sent);
+            }
+        }
+    }
+
+    /// The further steps of a cycle.
+    ///
+    /// # Errors
+    /// What the stream ends with.
+    pub(crate) async fn join_cycle(
+        self: Arc<Self>,
+        request: Arc<Request>,
         stream: u64,
-    ) -> Result<Subscription, StreamError> {
-        self.authorize(&principal, &scope).await?;
+    ) -> Result<Joined, StreamError> {
+        let Request { principal, scope, .. } = &*request;
         let granted = self
-            .bounded(
-                "selecting the projection",
-                self.projection_policy
-                    .select(&principal, &scope, requested.as_ref()),
-            )
+            .bounded("selecting the projection", self.select_projection(&request))
             .await?;
         let Some(projection) = self.projections.get(&granted) else {
-            return Err(self.misconfigured(&scope, &Misconfigured::UnknownProjection(granted)));
+            return Err(self.misconfigured(scope, &Misconfigured::UnknownProjection(granted)));
         };
         let client = self
             .bounded(
                 "choosing the upstream",
-                self.client_for.client_for(scope.target(), &principal),
+                self.client_for.client_for(scope.target(), principal),
             )
             .await?;
-        self.refuse_unguarded_sharing(&scope, &client)?;
-        self.feeds
+        self.refuse_unguarded_sharing(scope, &client)?;
+        let subscription = self
+            .feeds
             .join(Join {
-                principal: &principal,
-                scope: &scope,
+                principal,
+                scope,
                 projection,
                 client,
                 stream,
             })
-            .await
-    }
-
-    async fn authorize(&self, principal: &Principal, scope: &Scope) -> Result<(), StreamError> {
-        let asked = Instant::now();
-        let answer = self
-            .bounded("checking access", self.authorizer.authorize(principal, scope))
-            .await;
-        let outcome = match &answer {
-            Ok(()) => AuthorizationOutcome::Allowed,
-            Err(error) if error.code() == ErrorCode::UpstreamUnavailable => AuthorizationOutcome::Failed,
-            Err(_) => AuthorizationOutcome::Denied,
-        };
-        self.observing.observe(&Observation::AuthorizationChecked {
-            outcome,
-            duration: asked.elapsed(),
-        });
-        answer
-    }
-
-    /// Bounds a seam's answer in time.
-    async fn bounded<T>(
-        &self,
-        operation: &'static str,
-        answer: impl Future<Output = Result<T, StreamError>>,
-    ) -> Result<T, StreamError> {
-        timeout(self.settings.check_timeout, answer)
-            .await
-            .unwrap_or_else(|elapsed| {
-                self.diagnosing.report(operation, None, &elapsed);
-                Err(StreamError::unavailable(
-                    "a check of this request was not answered in time",
-                    Some(Duration::from_secs(5)),
-                ))
-            })
+            .await?;
+        Ok(Joined {
+            projection: granted,
+            subscription,
+        })
     }
 
     /// A service identity reads for everyone whom the authorizer lets through: an authorizer that lets everyone through

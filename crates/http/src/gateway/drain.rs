@@ -1,0 +1,25 @@
+//! Shutting down.
+
+use std::time::Duration;
+
+use super::Gateway;
+
+impl Gateway {
+    /// Ends all streams, and refuses new ones: each gets `UPSTREAM_UNAVAILABLE` with a time to come back after, drawn for
+    /// each between half a second and `spread` more than that. What a stream was allowed and has not been taken yet goes
+    /// out before. Calling it again changes nothing.
+    ///
+    /// [`drained`](Self::drained) tells when the streams are gone. One whose reader takes nothing is there until its
+    /// connection is closed.
+    pub fn drain(&self, spread: Duration) {
+        self.0.streams.begin_drain(spread);
+    }
+
+    /// Resolves when [`drain`](Self::drain) was called and all streams are gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    pub async fn drained(&self) {
+        self.0.streams.drained().await;
+    }
+}
