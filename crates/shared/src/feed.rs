@@ -11,13 +11,13 @@ mod state;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
-use std::time::Duration;
 use std::task::Waker;
+use std::time::Duration;
 
 use krm_stream_projection::Projection;
 use krm_stream_protocol::{ActsAs, Moment, PartitionKey, ProjectionName, Scope, Upstream};
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use driver::{Driver, Owner, drive};
 pub(crate) use handover::Visible;
@@ -34,8 +34,11 @@ pub(crate) use state::{FeedState, Over};
 use crate::changelog::Point;
 use crate::settings::FeedSettings;
 
-/// A stream that was woken and has not looked after so long is not waited for.
-const STUCK_AFTER: Duration = Duration::from_millis(10);
+/// If none of the streams that were woken looks for so long, those that are left are stuck.
+const STUCK_AFTER: Duration = Duration::from_millis(20);
+
+/// However many look one after the other, nobody waits for longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What makes two streams share a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,11 +101,21 @@ impl Feed {
         self.state.change(change)
     }
 
-    /// Waits until all streams that were woken have looked, but not for long: one that is stuck must not hold up the others.
+    /// Waits until all streams that were woken have looked, as long as some of them do: those that are stuck must not hold up
+    /// the others.
     async fn settled(&self) {
-        let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
-        if timeout(STUCK_AFTER, settled).await.is_err() {
-            self.state.give_up_unsettled();
+        let started = Instant::now();
+        let mut unsettled = self.state.unsettled();
+        loop {
+            let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
+            if timeout(STUCK_AFTER, settled).await.is_ok() {
+                return;
+            }
+            let before = std::mem::replace(&mut unsettled, self.state.unsettled());
+            if unsettled >= before || started.elapsed() > LONGEST_WAIT {
+                self.state.give_up_unsettled();
+                return;
+            }
         }
     }
 

@@ -151,9 +151,7 @@ impl Reader {
             }));
         };
         let feed = Arc::clone(subscription.feed());
-        // Registered before the look, so that no change is missed between the two.
-        feed.register(subscription.stream(), cx.waker());
-        let state = feed.read();
+        let state = feed.look(subscription.attachment(), cx.waker());
         if let Some(over) = &state.over {
             let step = match over {
                 Over::Told(error) => Step::End(error.clone()),

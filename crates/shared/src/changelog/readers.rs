@@ -1,7 +1,7 @@
 //! How far the streams have taken the changelog in: a multiset of cursors whose least one is found at once.
 
+use crate::sync::{Mutex, PoisonError};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 /// The cursors of all streams that read the current epoch.
 ///

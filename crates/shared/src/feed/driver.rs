@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::reopening::Reopening;
 use self::session::{Pace, SessionCount, next_batch};
-use super::{Feed, Visible};
 use super::limits::Exceeded;
 use super::reports::FeedReport;
 use super::state::{Applied, Change, Over};
+use super::{Feed, Visible};
 use crate::settings::FeedSettings;
 
 /// What a feed's task needs beside the feed.

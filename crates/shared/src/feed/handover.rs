@@ -68,6 +68,11 @@ impl<S> Handover<S> {
         self.wakers.poll_settled(cx)
     }
 
+    /// How many streams were woken and have not looked since, but for those who were given up.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.wakers.unsettled()
+    }
+
     /// Waits no longer for those who are unsettled now: they are stuck.
     pub(crate) fn give_up_unsettled(&self) {
         self.wakers.give_up_unsettled();

@@ -49,10 +49,14 @@ impl Exceeded {
     pub(crate) fn to_stream_error(self) -> StreamError {
         StreamError::internal(match self {
             Self::Objects(limit) => {
-                format!("this scope has more than {limit} objects, the most that this gateway serves of one; ask for less")
+                format!(
+                    "this scope has more than {limit} objects, the most that this gateway serves of one; ask for less"
+                )
             }
             Self::Bytes(limit) => {
-                format!("this scope has more than {limit} bytes, the most that this gateway serves of one; ask for less")
+                format!(
+                    "this scope has more than {limit} bytes, the most that this gateway serves of one; ask for less"
+                )
             }
         })
     }

@@ -231,7 +231,10 @@ impl FeedState {
             return Applied::Dropped;
         }
         let before = self.changelog.payload_of(&identity.uid);
-        match self.limits.grown(self.changelog.live(), self.bytes, &held, before) {
+        match self
+            .limits
+            .grown(self.changelog.live(), self.bytes, &held, before)
+        {
             Ok(grown) => self.bytes = grown,
             Err(exceeded) => return Applied::OverLimit(exceeded),
         }

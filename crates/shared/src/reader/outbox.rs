@@ -36,6 +36,11 @@ impl Outbox {
         self.pending < self.limit
     }
 
+    /// Whether one more deletion may be written: these are small, and go out before objects.
+    pub(crate) const fn has_room_for_deletion(&self) -> bool {
+        self.pending < self.limit.saturating_mul(4)
+    }
+
     /// Whether there is nothing to take.
     pub const fn is_empty(&self) -> bool {
         self.pending == 0

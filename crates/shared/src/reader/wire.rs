@@ -105,6 +105,12 @@ impl Sink<Arc<Identity>, Held> for Wire<'_> {
         self.outbox.has_room() && !self.connection.lacks_bytes
     }
 
+    /// As many as a stream owes at most outside a recovery always find room; in a recovery it may be as many as the feed
+    /// keeps, and these wait in the stream's queue.
+    fn has_room_for_deletion(&self) -> bool {
+        self.outbox.has_room_for_deletion()
+    }
+
     fn push(&mut self, frame: Frame<'_, Arc<Identity>, Held>) {
         match frame {
             Frame::Reset => {

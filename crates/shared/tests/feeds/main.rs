@@ -6,6 +6,10 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod browser;
+mod bursts;
+mod joining;
+mod limits;
 mod support;
 
 use std::sync::Arc;

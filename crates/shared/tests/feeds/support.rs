@@ -1,13 +1,13 @@
 //! An upstream that a test answers, and a stream that reads feeds as a gateway's does.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use krm_stream_projection::{DigestKey, Projection};
 use krm_stream_protocol::{
-    BoxFuture, Client, Diagnosing, Moment, Object, Observing, OpenError, Partition, Principal,
+    BoxFuture, Client, Diagnosing, Moment, Object, Observer, Observing, OpenError, Partition, Principal,
     ResourceVersion, Scope, Session, SessionEnd, SessionItem, Start, StreamError, Subject, Upstream,
     WatchEvent,
 };
@@ -52,13 +52,32 @@ impl Script {
         timeout(LONG, self.0.recv()).await.unwrap().unwrap()
     }
 
-    /// Opens the next session that is asked for, with a snapshot of one object.
-    pub(crate) async fn open_with(&mut self, object: Object) -> ScriptedSession {
+    /// Opens the next session that is asked for, with nothing in it yet.
+    pub(crate) async fn answer(&mut self) -> ScriptedSession {
         let answer = self.next_open().await;
         let (items, session) = mpsc::unbounded_channel();
         // A feed that was left does not want it any more.
         let _ = answer.send(Ok(Box::new(Running(session))));
-        let session = ScriptedSession(items);
+        ScriptedSession(items)
+    }
+
+    /// The same while something else goes on that waits for it.
+    pub(crate) async fn next_open_when<T>(
+        &mut self,
+        opening: impl Future<Output = T>,
+    ) -> (T, ScriptedSession) {
+        tokio::join!(opening, self.answer())
+    }
+
+    /// Ends a session's history, and opens the next one.
+    pub(crate) async fn expire(&mut self, session: ScriptedSession) -> ScriptedSession {
+        session.end(SessionEnd::Expired);
+        self.answer().await
+    }
+
+    /// Opens the next session that is asked for, with a snapshot of one object.
+    pub(crate) async fn open_with(&mut self, object: Object) -> ScriptedSession {
+        let session = self.answer().await;
         session.send(WatchEvent::Added(object));
         session.send(WatchEvent::Bookmark {
             resource_version: Some(ResourceVersion::from("1")),
@@ -98,10 +117,13 @@ pub(crate) fn object(uid: &str) -> Object {
 }
 
 pub(crate) fn feeds(linger: Duration) -> Feeds {
-    let settings = FeedSettings {
+    feeds_with(FeedSettings {
         linger,
         ..FeedSettings::default()
-    };
+    })
+}
+
+pub(crate) fn feeds_with(settings: FeedSettings) -> Feeds {
     Feeds::new(
         settings,
         DigestKey::new([7; 32]),
@@ -117,7 +139,8 @@ pub(crate) struct Stream {
     partition: Partition,
     number: u64,
     reader: Reader,
-    outbox: Outbox,
+    pub(crate) outbox: Outbox,
+    pub(crate) now: Moment,
 }
 
 impl Stream {
@@ -129,7 +152,20 @@ impl Stream {
             number: feeds.next_stream(),
             reader: Reader::new(Observing::default()),
             outbox: Outbox::new(64 * 1024),
+            now: Moment::ORIGIN,
         }
+    }
+
+    /// The same with what it does told to an observer.
+    pub(crate) fn observed(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.reader = Reader::new(Observing::with(observer));
+        self
+    }
+
+    /// Polls the reader once.
+    pub(crate) fn poll(&mut self) -> Poll<Step> {
+        let mut cx = Context::from_waker(Waker::noop());
+        self.reader.poll(&mut cx, self.now, &mut self.outbox)
     }
 
     /// Joins and begins a cycle.
@@ -153,15 +189,20 @@ impl Stream {
             .await
             .expect("a join that never ends")?;
         self.reader
-            .begin_cycle(subscription, None, Moment::ORIGIN, &mut self.outbox);
+            .begin_cycle(subscription, None, self.now, &mut self.outbox);
         Ok(())
+    }
+
+    /// Waits for the reader's next step.
+    pub(crate) async fn step(&mut self) -> Step {
+        std::future::poll_fn(|cx| self.reader.poll(cx, self.now, &mut self.outbox)).await
     }
 
     /// Reads until the cycle is over, or the stream.
     pub(crate) async fn read(&mut self) -> Result<NextCycle, StreamError> {
         loop {
             while self.outbox.take().is_some() {}
-            let step = std::future::poll_fn(|cx| self.reader.poll(cx, Moment::ORIGIN, &mut self.outbox));
+            let step = std::future::poll_fn(|cx| self.reader.poll(cx, self.now, &mut self.outbox));
             match timeout(LONG, step).await.expect("a stream that hangs") {
                 Step::Wrote => {}
                 Step::NextCycle(next) => return Ok(next),

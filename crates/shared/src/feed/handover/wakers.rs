@@ -33,9 +33,14 @@ enum State {
     /// It has not looked yet.
     Idle,
     /// It is to be woken; `at` is where the list of those who wait names it.
-    Waiting { waker: Waker, at: usize },
+    Waiting {
+        waker: Waker,
+        at: usize,
+    },
     /// It was woken, and has not looked since.
-    Woken { round: u64 },
+    Woken {
+        round: u64,
+    },
 }
 
 impl Wakers {
@@ -49,7 +54,10 @@ impl Wakers {
             table.places[place.0 as usize] = State::Idle;
             return place;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "fewer streams than that fit into memory")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "fewer streams than that fit into memory"
+        )]
         let place = Place(table.places.len() as u32);
         table.places.push(State::Idle);
         place
@@ -117,6 +125,10 @@ impl Wakers {
         }
         table.settling = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    pub(super) fn unsettled(&self) -> usize {
+        self.table().unsettled
     }
 
     pub(super) fn give_up_unsettled(&self) {

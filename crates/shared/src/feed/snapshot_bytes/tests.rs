@@ -6,8 +6,8 @@ use krm_stream_protocol::{Object, Scope};
 
 use super::*;
 use crate::feed::Held;
-use crate::settings::FeedSettings;
 use crate::feed::state::{Change, FeedState};
+use crate::settings::FeedSettings;
 
 const SECRET: &str = "canary";
 
@@ -100,7 +100,7 @@ fn all_who_join_near_take_the_same_allocation_and_an_object_of_any_size_is_one_c
         "a lone join sweeps"
     );
     let (first_point, first) = bytes.lend(&state.changelog, at(500)).unwrap();
-    for n in 0..NEAR_CHANGES as usize {
+    for n in 0..16 {
         state.apply(upsert(n, 2, 100));
     }
     let (second_point, second) = bytes.lend(&state.changelog, at(1_499)).unwrap();

@@ -95,7 +95,10 @@ fn all_are_settled_when_each_one_woken_has_looked_or_left_and_who_is_stuck_is_wa
     assert!(wakers.poll_settled(&mut cx).is_pending());
     wakers.give_up_unsettled();
     wakers.wake_all();
-    assert!(wakers.poll_settled(&mut cx).is_pending(), "the other one is awaited");
+    assert!(
+        wakers.poll_settled(&mut cx).is_pending(),
+        "the other one is awaited"
+    );
     wakers.register(places[0], &waker);
     assert!(
         wakers.poll_settled(&mut cx).is_ready(),

@@ -1,0 +1,118 @@
+//! A namespace that is emptied at once, under many readers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use krm_stream_protocol::{Moment, Partition, Upstream};
+use krm_stream_shared::{FeedSettings, Feeds, Step};
+
+use crate::browser::{Browser, uid};
+use crate::support::{ScriptedUpstream, Stream, feeds_with};
+
+/// Empties a collection under readers that take whatever is there whenever they are woken. Returns how many cycles were begun
+/// again.
+async fn resyncs(readers: usize, objects: u64, queue_depth: usize, stuck: usize) -> usize {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let upstream: Arc<dyn Upstream> = upstream;
+    let feeds = feeds_with(FeedSettings {
+        queue_depth,
+        ..FeedSettings::default()
+    });
+    let opening = Browser::join(&feeds, &upstream, Moment::ORIGIN);
+    let (mut first, session) = script.next_open_when(opening).await;
+    let version = session.fill("ConfigMap", objects, 10);
+    session.boundary(version);
+    let synced = Arc::new(AtomicUsize::new(0));
+    let (done, resyncs) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = Vec::new();
+    for _ in 0..readers {
+        let (synced, done, resyncs) = (synced.clone(), done.clone(), resyncs.clone());
+        let stream = begun(&feeds, &upstream).await;
+        tasks.push(tokio::spawn(read(stream, objects, synced, done, resyncs)));
+    }
+    let mut stuck_ones = Vec::new();
+    for _ in 0..stuck {
+        stuck_ones.push(begun(&feeds, &upstream).await);
+    }
+    wait_for(|| {
+        first.take_all();
+        synced.load(Ordering::Relaxed) == readers && first.consumer.is_synced()
+    })
+    .await;
+    for n in 0..objects {
+        session.delete("ConfigMap", &uid(n), version + 1 + n);
+    }
+    wait_for(|| done.load(Ordering::Relaxed) + resyncs.load(Ordering::Relaxed) == readers).await;
+    for task in tasks {
+        task.abort();
+    }
+    resyncs.load(Ordering::Relaxed)
+}
+
+async fn begun(feeds: &Feeds, upstream: &Arc<dyn Upstream>) -> Stream {
+    let mut stream = Stream::new(feeds, Arc::clone(upstream), Partition::per_caller());
+    stream.begin().await.unwrap();
+    stream
+}
+
+async fn read(
+    mut stream: Stream,
+    objects: u64,
+    synced: Arc<AtomicUsize>,
+    done: Arc<AtomicUsize>,
+    resyncs: Arc<AtomicUsize>,
+) {
+    let (mut deleted, mut was_synced) = (0, false);
+    loop {
+        while let Some(chunk) = stream.outbox.take() {
+            deleted += count(&chunk, "\"type\":\"deleted\"");
+            if !was_synced && count(&chunk, "\"type\":\"synced\"") > 0 {
+                was_synced = true;
+                synced.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if deleted == objects {
+            done.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        match stream.step().await {
+            Step::Wrote => {}
+            Step::NextCycle(_) | Step::End(_) => {
+                resyncs.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+fn count(bytes: &[u8], wanted: &str) -> u64 {
+    std::str::from_utf8(bytes).unwrap().matches(wanted).count() as u64
+}
+
+async fn wait_for(mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(2), wait)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_thousand_deletions_drive_no_reader_away_that_keeps_up() {
+    assert_eq!(resyncs(500, 5_000, 256, 0).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_they_beside_readers_that_are_stuck_or_with_a_short_queue() {
+    assert_eq!(resyncs(100, 1_000, 100, 10).await, 0);
+    assert_eq!(resyncs(50, 100, 1, 0).await, 0);
+}
+
+#[tokio::test]
+async fn nor_do_they_on_one_thread() {
+    assert_eq!(resyncs(200, 2_000, 256, 0).await, 0);
+}
