@@ -37,6 +37,8 @@ mod link;
 mod metrics;
 #[path = "cluster/objects.rs"]
 mod objects;
+#[path = "cluster/operating.rs"]
+mod operating;
 #[path = "cluster/projections.rs"]
 mod projections;
 #[path = "cluster/reach.rs"]
@@ -194,6 +196,18 @@ async fn impersonated_callers_with_different_rights_see_only_what_is_theirs() {
 async fn a_definition_deleted_under_an_open_scope_ends_the_stream() {
     definitions::a_definition_deleted_under_an_open_scope_ends_the_stream(&ApiServer::of_this_run().await)
         .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn the_manifests_of_the_operating_kit_are_accepted() {
+    operating::the_manifests_are_accepted(&ApiServer::of_this_run().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn the_gateway_runs_with_the_rights_that_the_operating_kit_grants() {
+    operating::the_gateway_runs_with_the_rights_of_the_manifests(&ApiServer::of_this_run().await).await;
 }
 
 /// What only a cluster that refuses streaming lists can show.
