@@ -11,6 +11,7 @@ use crate::routes::STREAM_PATH;
 #[derive(Debug)]
 pub(crate) struct Announcement<'a> {
     pub(crate) page: SocketAddr,
+    pub(crate) is_tls: bool,
     pub(crate) admin: Option<SocketAddr>,
     pub(crate) simulator: Option<String>,
     /// The query of a scope that is worth a look.
@@ -27,13 +28,14 @@ impl Announcement<'_> {
     }
 
     fn text(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
         let page = reachable(self.page);
         let caller = match self.identity {
             IdentityFlag::Anonymous => String::new(),
             IdentityFlag::Header(header) => format!("-H '{header}: you' "),
         };
         let mut text = format!(
-            "page http://{page}/\ntry  curl -N {caller}'http://{page}{STREAM_PATH}?{}'\n",
+            "page {scheme}://{page}/\ntry  curl -N {caller}'{scheme}://{page}{STREAM_PATH}?{}'\n",
             self.example
         );
         // Writing to a string does not fail.
@@ -64,6 +66,7 @@ mod tests {
     fn the_page_comes_first_and_everything_has_its_line() {
         let announcement = Announcement {
             page: "127.0.0.1:8080".parse().unwrap(),
+            is_tls: false,
             admin: Some("0.0.0.0:9090".parse().unwrap()),
             simulator: Some("http://127.0.0.1:6443".to_owned()),
             example: "version=v1&resource=pods&namespace=shop",
@@ -82,6 +85,7 @@ mod tests {
     fn the_line_to_try_names_a_user_where_one_has_to_be_named() {
         let announcement = Announcement {
             page: "127.0.0.1:8080".parse().unwrap(),
+            is_tls: false,
             admin: None,
             simulator: None,
             example: "version=v1&resource=pods&namespace=shop",

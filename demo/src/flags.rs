@@ -1,5 +1,6 @@
 //! What can be set, on the command line or as `KRM_…` environment variables.
 
+mod streams;
 mod values;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,9 +14,11 @@ use crate::allow::AllowRule;
 use crate::hosts::HostName;
 use crate::identity::{HeaderFlag, IdentityFlag};
 use crate::networks::Network;
+use crate::tls::CertificateFiles;
 
+pub(crate) use self::streams::{DeliveryFlags, OrderingFlag, StreamFlags};
 pub(crate) use self::values::TargetFlag;
-use self::values::{address, duration, positive_duration};
+use self::values::{address, positive_duration};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_SIMULATOR_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -40,6 +43,8 @@ pub(crate) struct Flags {
     pub(crate) upstream: UpstreamFlags,
     #[command(flatten)]
     pub(crate) streams: StreamFlags,
+    #[command(flatten)]
+    pub(crate) delivery: DeliveryFlags,
     #[command(flatten)]
     pub(crate) simulator: SimulatorFlags,
 }
@@ -76,6 +81,12 @@ pub(crate) struct ServerFlags {
     /// loopback interface always are.
     #[arg(long, value_name = "NAME", env = "KRM_ALLOW_HOST", value_delimiter = ',')]
     pub(crate) allow_host: Vec<HostName>,
+    /// Serve the page and the stream by TLS, with this certificate: a PEM file, its chain included. Read again each minute.
+    #[arg(long, value_name = "PATH", env = "KRM_TLS_CERT", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key: a PEM file.
+    #[arg(long, value_name = "PATH", env = "KRM_TLS_KEY", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 /// Who may read, and as whom the API server is asked.
@@ -92,6 +103,12 @@ pub(crate) struct AccessFlags {
     /// [default: each check is asked].
     #[arg(long, value_name = "DURATION", env = "KRM_DECISION_CACHE", value_parser = positive_duration)]
     pub(crate) decision_cache: Option<Duration>,
+    /// How often an open stream's right to read is checked again [default: at each new cycle only].
+    #[arg(long, value_name = "DURATION", env = "KRM_REAUTHORIZATION_INTERVAL", value_parser = positive_duration)]
+    pub(crate) reauthorization_interval: Option<Duration>,
+    /// How long a check of a stream may take.
+    #[arg(long, value_name = "DURATION", env = "KRM_REAUTHORIZATION_TIMEOUT", default_value = "10s", value_parser = positive_duration)]
+    pub(crate) reauthorization_timeout: Duration,
     /// How a caller is known: `anonymous`, or `header:NAME` for a user name that a trusted proxy puts into that header.
     #[arg(long, value_name = "HOW", env = "KRM_IDENTITY", default_value_t = IdentityFlag::Anonymous)]
     pub(crate) identity: IdentityFlag,
@@ -169,27 +186,6 @@ pub(crate) struct UpstreamFlags {
     pub(crate) max_line_bytes: u32,
 }
 
-/// How streams behave.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Streams")]
-pub(crate) struct StreamFlags {
-    /// How many deletions a stream may owe before it begins anew.
-    #[arg(long, value_name = "DELETIONS", env = "KRM_QUEUE_DEPTH", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) queue_depth: u32,
-    /// How long a watch outlives its last stream.
-    #[arg(long, value_name = "DURATION", env = "KRM_LINGER", default_value = "5s", value_parser = duration)]
-    pub(crate) linger: Duration,
-    /// How long a stream may be silent before a heartbeat is sent.
-    #[arg(long, value_name = "DURATION", env = "KRM_HEARTBEAT_INTERVAL", default_value = "20s", value_parser = positive_duration)]
-    pub(crate) heartbeat_interval: Duration,
-    /// How long a check of a stream may take.
-    #[arg(long, value_name = "DURATION", env = "KRM_REAUTHORIZATION_TIMEOUT", default_value = "10s", value_parser = positive_duration)]
-    pub(crate) reauthorization_timeout: Duration,
-    /// What to do with resourceVersions that do not order: end the stream, or deliver what came.
-    #[arg(long, value_enum, env = "KRM_ORDERING", default_value_t = OrderingFlag::Strict)]
-    pub(crate) ordering: OrderingFlag,
-}
-
 /// The embedded simulator, which runs where no cluster is named.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Simulator")]
@@ -228,15 +224,6 @@ pub(crate) enum Authorize {
     SubjectAccessReview,
 }
 
-/// What to do with resourceVersions that do not order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderingFlag {
-    /// End the stream with an error.
-    Strict,
-    /// Deliver what cannot be ordered.
-    Lenient,
-}
-
 impl ClusterFlags {
     /// Whether no cluster is named, so that the simulator runs.
     pub(crate) fn is_simulated(&self) -> bool {
@@ -260,6 +247,14 @@ pub(crate) enum Figures {
 }
 
 impl ServerFlags {
+    /// The certificate that is presented, if TLS is asked for.
+    pub(crate) fn certificate(&self) -> Option<CertificateFiles> {
+        Some(CertificateFiles {
+            chain: self.tls_cert.clone()?,
+            key: self.tls_key.clone()?,
+        })
+    }
+
     /// Where `/metrics` and `/status` are served.
     pub(crate) fn figures(&self) -> Figures {
         match self.admin_listen {

@@ -10,7 +10,7 @@ use krm_stream_upstream_kube::SubjectAccessReviewAuthorizer;
 use crate::clients::Clients;
 use crate::clusters::Clusters;
 use crate::diagnostics::Log;
-use crate::flags::{AccessFlags, Authorize, Flags, OrderingFlag};
+use crate::flags::{AccessFlags, Authorize, Flags, OrderingFlag, StreamFlags};
 use crate::identity::{Identities, IdentityFlag};
 use crate::networks::Network;
 
@@ -35,7 +35,6 @@ pub(crate) fn build(
     scope_policy: ScopePolicy,
     observer: Arc<dyn Observer>,
 ) -> Result<Gateway, GatewayError> {
-    let streams = &flags.streams;
     let diagnostics: Arc<dyn Diagnostics> = Arc::new(Log);
     let builder = Gateway::builder()
         .resolver(identities(flags)?)
@@ -44,15 +43,45 @@ pub(crate) fn build(
         .projection_policy(granted(&flags.scopes.projection))
         .observer(observer)
         .diagnostics(Arc::clone(&diagnostics))
+        .reauthorization_timeout(flags.access.reauthorization_timeout);
+    let builder = bounded(streaming(builder, &flags.streams), flags);
+    Ok(authorizing(builder, &flags.access, clusters, diagnostics)?.build()?)
+}
+
+fn streaming(builder: GatewayBuilder, streams: &StreamFlags) -> GatewayBuilder {
+    builder
         .heartbeat_interval(streams.heartbeat_interval)
-        .reauthorization_timeout(streams.reauthorization_timeout)
+        .delivery_interval(streams.delivery_interval)
         .queue_depth(usize::try_from(streams.queue_depth).unwrap_or(usize::MAX))
         .linger(streams.linger)
         .ordering(match streams.ordering {
             OrderingFlag::Strict => Ordering::Strict,
             OrderingFlag::Lenient => Ordering::Lenient,
-        });
-    Ok(authorizing(builder, &flags.access, clusters, diagnostics)?.build()?)
+        })
+}
+
+/// What has no bound unless one is asked for.
+fn bounded(mut builder: GatewayBuilder, flags: &Flags) -> GatewayBuilder {
+    let streams = &flags.streams;
+    if let Some(timeout) = flags.delivery.write_timeout() {
+        builder = builder.write_timeout(timeout);
+    }
+    if let Some(interval) = flags.access.reauthorization_interval {
+        builder = builder.reauthorization_interval(interval);
+    }
+    if let Some(most) = streams.max_streams {
+        builder = builder.max_streams(most.get());
+    }
+    if let Some(most) = streams.max_streams_per_caller {
+        builder = builder.max_streams_per_caller(most.get());
+    }
+    if let Some(most) = streams.max_snapshot_objects {
+        builder = builder.max_snapshot_objects(most.get());
+    }
+    if let Some(most) = streams.max_snapshot_bytes {
+        builder = builder.max_snapshot_bytes(most.get() as u64);
+    }
+    builder
 }
 
 fn identities(flags: &Flags) -> Result<Identities, SubjectError> {

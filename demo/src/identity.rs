@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
-use krm_stream_http::{ResolveError, Resolver};
+use krm_stream_http::{PeerAddress, ResolveError, Resolver};
 use krm_stream_protocol::{BoxFuture, Principal, StreamError, Subject, SubjectError};
 
 use crate::networks::Network;
@@ -27,10 +27,6 @@ pub(crate) enum IdentityFlag {
 /// The name of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderFlag(HeaderName);
-
-/// The address that a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// Resolves the caller of a request.
 #[derive(Debug)]
@@ -69,7 +65,7 @@ impl Identities {
         match self {
             Self::Anonymous(principal) => Ok(principal.clone()),
             Self::Headers(headers) => {
-                let peer = request.extensions.get::<Peer>().map(|peer| peer.0);
+                let peer = request.extensions.get::<PeerAddress>().map(|peer| peer.0.ip());
                 headers.principal(peer, &request.headers)
             }
         }
@@ -184,7 +180,10 @@ mod tests {
         );
         let mut request = http::Request::new(()).into_parts().0;
         request.headers = headers(pairs);
-        request.extensions.insert(Peer(peer.parse().unwrap()));
+        let peer: IpAddr = peer.parse().unwrap();
+        request
+            .extensions
+            .insert(PeerAddress(std::net::SocketAddr::from((peer, 443))));
         identities.principal(&request)
     }
 

@@ -21,6 +21,7 @@ mod rules;
 mod server;
 mod simulator;
 mod start;
+mod tls;
 
 use std::error::Error;
 use std::process::ExitCode;

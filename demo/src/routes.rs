@@ -1,6 +1,5 @@
 //! What stands at which path of a listener.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +11,6 @@ use tower_service::Service;
 
 use crate::admin::Admin;
 use crate::hosts::AllowedHosts;
-use crate::identity::Peer;
 use crate::page::Page;
 
 /// Where the stream is.
@@ -32,15 +30,14 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Answers a request that came from `peer`.
-    pub(crate) async fn answer<B>(&self, request: Request<B>, peer: IpAddr) -> Response<Body> {
-        let (mut parts, body) = request.into_parts();
+    /// Answers a request.
+    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
         if let Err(refusal) = self.hosts.check(&parts) {
             return plain(refusal.status(), refusal.to_string());
         }
         match &self.site {
             Some((gateway, _)) if parts.uri.path() == STREAM_PATH => {
-                parts.extensions.insert(Peer(peer));
                 let request = Request::from_parts(parts, body);
                 match gateway.clone().call(request).await {
                     Ok(response) => response.map(Either::Left),

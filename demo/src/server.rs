@@ -1,136 +1,148 @@
-//! Connections: HTTP/1.1 and cleartext HTTP/2 on a listener, until the program is told to end.
+//! Listening: connections that are counted, by TLS where a certificate was given, until the program is told to end.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use tokio::net::{TcpListener, TcpStream};
+use krm_stream_http::{Listener, handshaking, serve};
+use krm_stream_protocol::{BoxFuture, Diagnostics};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service;
 
-use crate::admin::Connections;
-use crate::routes::Routes;
+use crate::admin::{Connections, OpenConnection};
+use crate::diagnostics::Log;
+use crate::routes::{Body, Routes};
 
-/// How long a client may take for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// What is written and not taken yet is kept small: it can no longer be merged with what comes.
-const BUFFER_BYTES: usize = 16 * 1024;
-/// How long a connection may go on after the end was asked for.
-const GRACE: Duration = Duration::from_secs(1);
-/// The wait after a connection could not be accepted: out of file descriptors, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What one listener serves, and for how long.
+pub(crate) struct Server {
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) counting: Arc<Connections>,
+    /// Whether the end is asked for.
+    pub(crate) end: watch::Receiver<bool>,
+    /// How long connections may go on after that.
+    pub(crate) grace: Duration,
+}
 
-/// Serves one listener until `end` is true, then lets its connections finish for a moment.
-///
-/// # Cancel safety
-/// Dropping the future closes the listener and all its connections.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    routes: Arc<Routes>,
-    counting: Arc<Connections>,
-    mut end: watch::Receiver<bool>,
-) {
-    let builder = builder();
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = ended(&mut end) => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    let connection = Connection {
-                        builder: builder.clone(),
-                        routes: Arc::clone(&routes),
-                        peer,
-                        end: end.clone(),
-                    };
-                    let open = counting.opened();
-                    connections.spawn(async move {
-                        connection.serve(stream).await;
-                        drop(open);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            },
+impl Server {
+    /// Serves one listener until the end is asked for, then lets its connections finish.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the listener and all its connections.
+    pub(crate) async fn serve(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
+        match tls {
+            Some(acceptor) => {
+                self.run(handshaking(listener, move |socket| acceptor.accept(socket)))
+                    .await;
+            }
+            None => self.run(listener).await,
         }
     }
-    drop(listener);
-    let finished = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
-    if finished.is_err() {
-        tracing::info!(connections = connections.len(), "closing what is still open");
-        connections.shutdown().await;
-    }
-}
 
-struct Connection {
-    builder: Builder<TokioExecutor>,
-    routes: Arc<Routes>,
-    peer: SocketAddr,
-    end: watch::Receiver<bool>,
-}
-
-impl Connection {
-    async fn serve(self, stream: TcpStream) {
+    async fn run<L: Listener>(self, listener: L) {
         let Self {
-            builder,
             routes,
-            peer,
+            counting,
             mut end,
+            grace,
         } = self;
-        // An event is written as a whole, so waiting for more would only delay it.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY");
-        }
-        let peer: IpAddr = peer.ip();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let routes = Arc::clone(&routes);
-            async move { Ok::<_, Infallible>(routes.answer(request, peer).await) }
-        });
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        let ended_by_itself = tokio::select! {
-            result = connection.as_mut() => Some(result),
-            () = ended(&mut end) => None,
+        let log: Arc<dyn Diagnostics> = Arc::new(Log);
+        let ended = async move {
+            let _ = end.wait_for(|end| *end).await;
         };
-        let result = if let Some(result) = ended_by_itself {
-            result
-        } else {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        };
-        if let Err(error) = result {
-            // A browser that went away, mostly.
-            tracing::debug!(error, "a connection ended");
-        }
+        serve(Counting { listener, counting }, Answering(routes))
+            .with_graceful_shutdown(ended, grace)
+            .with_diagnostics(log)
+            .await;
     }
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(BUFFER_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_send_buf_size(BUFFER_BYTES);
-    builder
+/// The routes as a service.
+#[derive(Clone)]
+struct Answering(Arc<Routes>);
+
+impl Service<Request<Incoming>> for Answering {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let routes = Arc::clone(&self.0);
+        Box::pin(async move { Ok(routes.answer(request).await) })
+    }
 }
 
-/// Resolves when the end is asked for, or can no longer be.
-async fn ended(end: &mut watch::Receiver<bool>) {
-    let _ = end.wait_for(|end| *end).await;
+/// A listener whose connections are counted.
+struct Counting<L> {
+    listener: L,
+    counting: Arc<Connections>,
+}
+
+impl<L: Listener> Listener for Counting<L> {
+    type Io = Counted<L::Io>;
+    type Handshake = BoxFuture<'static, io::Result<Counted<L::Io>>>;
+    type Address = L::Address;
+
+    async fn accept(&mut self) -> io::Result<(Self::Handshake, L::Address)> {
+        let (handshake, address) = self.listener.accept().await?;
+        let open = self.counting.opened();
+        let counted = async move {
+            let io = handshake.await.inspect_err(crate::tls::handshake_failed)?;
+            Ok(Counted { io, _open: open })
+        };
+        Ok((Box::pin(counted), address))
+    }
+}
+
+/// A connection that is open as long as this lives.
+struct Counted<I> {
+    io: I,
+    _open: OpenConnection,
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Counted<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Counted<I> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
 }

@@ -19,8 +19,9 @@ use crate::hosts::AllowedHosts;
 use crate::page::Page;
 use crate::presets::{self, Preset};
 use crate::routes::Routes;
-use crate::server;
+use crate::server::Server;
 use crate::simulator::{self, Simulation, SimulationError};
+use crate::tls::{Certificate, TlsError};
 
 /// What the curl line asks for where no scope is offered.
 const FALLBACK_EXAMPLE: &str = "version=v1&resource=configmaps&namespace=default";
@@ -37,6 +38,8 @@ pub(crate) enum StartError {
         #[source]
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     #[error(transparent)]
@@ -57,6 +60,8 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
 
     // The addresses first: a mistake in them should not take a cluster to be found.
     let listeners = Listeners::bind(&flags.server).await?;
+    let certificate = flags.server.certificate().map(Certificate::load).transpose()?;
+    let acceptor = certificate.as_ref().map(Certificate::acceptor).transpose()?;
     let backend = Backend::start(&flags).await?;
     let policy = allow::policy(
         &flags.scopes,
@@ -88,6 +93,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     let (end, ending) = watch::channel(false);
     let announcement = Announcement {
         page: listeners.page.1,
+        is_tls: acceptor.is_some(),
         admin: listeners.admin.as_ref().map(|(_, address)| *address),
         simulator: backend.simulation.as_ref().map(Simulation::url),
         example: presets.first().map_or(FALLBACK_EXAMPLE, Preset::query),
@@ -95,20 +101,26 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     };
     let hosts = listeners.hosts(&flags.server);
     let beside_page = flags.server.figures() == Figures::BesideThePage;
-    let routes = Arc::new(Routes {
+    let server = |routes: Routes| Server {
+        routes: Arc::new(routes),
+        counting: Arc::clone(&connections),
+        end: ending.clone(),
+        grace: flags.delivery.drain_timeout,
+    };
+    let page = server(Routes {
         hosts: hosts.clone(),
-        site: Some((gateway, Page::new(config))),
+        site: Some((gateway.clone(), Page::new(config))),
         admin: beside_page.then(|| Arc::clone(&admin)),
     });
-    let page = server::serve(listeners.page.0, routes, Arc::clone(&connections), ending.clone());
-    let figures = async move {
+    let page = page.serve(listeners.page.0, acceptor);
+    let figures = server(Routes {
+        hosts,
+        site: None,
+        admin: Some(admin),
+    });
+    let figures = async {
         if let Some((listener, _)) = listeners.admin {
-            let routes = Arc::new(Routes {
-                hosts,
-                site: None,
-                admin: Some(admin),
-            });
-            server::serve(listener, routes, connections, ending).await;
+            figures.serve(listener, None).await;
         }
     };
     announcement.say();
@@ -117,13 +129,24 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = renewed(certificate) => {}
         }
         tracing::info!("ending");
+        // Readers are told first, so that their connections have something to finish with.
+        gateway.drain(flags.delivery.drain_spread);
         end.send_replace(true);
     };
     tokio::join!(page, figures, signalled);
     backend.end().await;
     Ok(())
+}
+
+/// Keeps the certificate fresh, if there is one; never resolves.
+async fn renewed(certificate: Option<Arc<Certificate>>) {
+    match certificate {
+        Some(certificate) => certificate.keep_fresh().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Bound listeners, with the addresses that they got.

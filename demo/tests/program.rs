@@ -12,6 +12,8 @@ mod clusters;
 mod demo;
 #[path = "program/stream.rs"]
 mod stream;
+#[path = "program/tls.rs"]
+mod tls;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -297,6 +299,11 @@ async fn a_signal_ends_it_within_seconds_whatever_is_open() {
         let status = timeout(Duration::from_secs(10), demo.wait()).await.unwrap();
         assert!(status.success(), "{signal}: {status}");
         assert!(asked.elapsed() < Duration::from_secs(5), "{signal}");
+        // The reader is told first, and when to come back.
+        let last = stream.until(|event| event["type"] == "error").await;
+        assert_eq!(last["code"], "UPSTREAM_UNAVAILABLE", "{signal}");
+        assert_eq!(last["terminal"], false, "{signal}");
+        assert!(last["retryAfterMs"].as_u64().unwrap() > 0, "{signal}");
         assert!(stream.ends().await, "{signal}");
     }
 }

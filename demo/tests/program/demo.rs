@@ -66,7 +66,7 @@ impl Demo {
                 .http2_only(true)
                 .build_http(),
         };
-        let line = demo.printed("page http://").await;
+        let line = demo.printed("page http").await;
         line.trim_start_matches("page ")
             .trim_end_matches('/')
             .clone_into(&mut demo.base);
@@ -75,7 +75,8 @@ impl Demo {
 
     /// Host and port of the page.
     pub(crate) fn address(&self) -> String {
-        self.base.trim_start_matches("http://").to_owned()
+        let (_, address) = self.base.split_once("://").unwrap();
+        address.to_owned()
     }
 
     /// All that it has printed so far, the log included.

@@ -32,7 +32,7 @@ impl Stream {
         Self::of(demo.send_http2(&format!("/resource-stream/v1?{query}")).await)
     }
 
-    fn of(response: Response<Incoming>) -> Self {
+    pub(crate) fn of(response: Response<Incoming>) -> Self {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self {
