@@ -143,7 +143,6 @@ pub(crate) fn handshake_failed(error: &io::Error) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 mod tests {
     use std::fs;
 
