@@ -11,6 +11,10 @@
 //! 4. [`plan_write`] compares the status with the one last read: no difference, no write, no Event;
 //! 5. a [`StatusWriter`] carries the [`WritePlan`] out.
 //!
+//! # Features
+//! - `k8s-openapi` (off): [`Timestamp`], [`Condition`] and [`Conditions`] convert to and from the types of that crate. Its
+//!   version of the Kubernetes API is chosen by whoever builds the program.
+//!
 //! ```
 //! use krm_stream_protocol::{ResourceVersion, SessionEnd, Start};
 //! use krm_stream_status::{
@@ -55,6 +59,8 @@
 mod condition;
 mod conditions;
 mod grade;
+#[cfg(feature = "k8s-openapi")]
+mod kubernetes;
 mod plan;
 mod readiness;
 mod stream;
@@ -67,6 +73,8 @@ pub use condition::{
 };
 pub use conditions::Conditions;
 pub use grade::{Ended, Grade, Retries, grade_failed_open, grade_feed_end, grade_session_end};
+#[cfg(feature = "k8s-openapi")]
+pub use kubernetes::ConditionStatusError;
 pub use plan::{
     AfterWrite, EventPlan, EventSeverity, PlanError, ReadStatus, Status, StatusPatch, WriteOutcome,
     WritePlan, plan_write,

@@ -100,6 +100,11 @@ impl WritePlan {
         &self.patch
     }
 
+    /// Whether it changes what Ready says: its status or its reason. Such a write has an Event, and should not wait.
+    pub const fn changes_ready(&self) -> bool {
+        self.event.is_some()
+    }
+
     /// What follows, now that the outcome is known.
     pub fn settle(self, outcome: WriteOutcome) -> AfterWrite {
         match outcome {
