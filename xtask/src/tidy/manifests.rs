@@ -24,6 +24,9 @@ pub(super) fn check(root: &Path, members: &[&Member]) -> Result<Vec<Finding>, Ti
                 .flat_map(Table::keys)
                 .cloned(),
         );
+        if member.is_library() {
+            findings.extend(library_manifest(&member.manifest, &manifest));
+        }
         if member.is_library() && !root.join(&member.manifest).with_file_name("README.md").is_file() {
             let message = "the library has no README.md; write what it is for, and what it is not";
             findings.push(Finding::error(&member.manifest, None, message));
@@ -66,6 +69,57 @@ fn member_manifest(path: &Path, manifest: &Table) -> Vec<Finding> {
             );
             findings.push(Finding::error(path, None, message));
         }
+    }
+    findings
+}
+
+/// What a library must say of itself, so that it can be published, found and documented.
+///
+/// Keywords: at most 5, each of at most 20 characters
+/// (<https://doc.rust-lang.org/cargo/reference/manifest.html#the-keywords-field>).
+fn library_manifest(path: &Path, manifest: &Table) -> Vec<Finding> {
+    let package = manifest.get("package").and_then(Value::as_table);
+    let field = |name: &str| package.and_then(|package| package.get(name));
+    let mut findings = Vec::new();
+    for name in ["description", "license", "repository", "documentation", "readme"] {
+        if field(name).is_none() {
+            findings.push(Finding::error(
+                path,
+                None,
+                format!("the library has no {name}; add it to [package]"),
+            ));
+        }
+    }
+    for name in ["keywords", "categories"] {
+        let words: Vec<&str> = field(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if words.is_empty() || words.len() > 5 {
+            let message = format!(
+                "the library has {} {name}; name one to five of its own",
+                words.len()
+            );
+            findings.push(Finding::error(path, None, message));
+        }
+        if name == "keywords" {
+            let too_long = words.iter().filter(|word| word.len() > 20);
+            findings.extend(too_long.map(|word| {
+                Finding::error(
+                    path,
+                    None,
+                    format!("the keyword {word} is longer than 20 characters"),
+                )
+            }));
+        }
+    }
+    let docs = field("metadata").and_then(|metadata| metadata.get("docs"));
+    if docs.and_then(|docs| docs.get("rs")).is_none() {
+        let message =
+            "docs.rs is not told what to build; add [package.metadata.docs.rs], with the features to show";
+        findings.push(Finding::error(path, None, message));
     }
     findings
 }
@@ -167,6 +221,36 @@ mod tests {
         assert!(found[0].contains("[lints] workspace = true"), "{found:?}");
         assert!(found[1].contains("libc = { workspace = true }"), "{found:?}");
         assert_eq!(found.len(), 2);
+    }
+
+    fn library(text: &str) -> Vec<String> {
+        let path = Path::new("crates/x/Cargo.toml");
+        library_manifest(path, &parse(path, text).unwrap())
+            .iter()
+            .map(Finding::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_library_says_what_it_takes_to_publish_it() {
+        let whole = "[package]\ndescription = \"x\"\nlicense.workspace = true\nrepository.workspace = true\n\
+                     documentation = \"x\"\nreadme = \"x\"\nkeywords = [\"x\"]\ncategories = [\"x\"]\n\
+                     [package.metadata.docs.rs]\nall-features = true\n";
+        assert_eq!(library(whole), Vec::<String>::new());
+        let without_documentation = library(&whole.replace("documentation = \"x\"\n", ""));
+        assert_eq!(without_documentation.len(), 1);
+        assert!(without_documentation[0].contains("has no documentation"));
+        let six = library(&whole.replace(
+            "keywords = [\"x\"]",
+            "keywords = [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]",
+        ));
+        assert!(six[0].contains("has 6 keywords"), "{six:?}");
+        let long = library(&whole.replace("keywords = [\"x\"]", "keywords = [\"a-word-of-twenty-one-c\"]"));
+        assert!(long[0].contains("longer than 20"), "{long:?}");
+        let inherited = library(&whole.replace("categories = [\"x\"]", "categories.workspace = true"));
+        assert!(inherited[0].contains("has 0 categories"), "{inherited:?}");
+        let without_docs = library(whole.split("[package.metadata").next().unwrap_or_default());
+        assert!(without_docs[0].contains("docs.rs"), "{without_docs:?}");
     }
 
     #[test]
