@@ -2,7 +2,6 @@
 //!
 //! The command builds optimised programs, then becomes the optimised build of itself, which starts the others: an API
 //! server (the simulator), the gateway, and the limit program, each in turn. It is the readers of both itself.
-//! `docs/benchmarks.md` says what each figure means.
 #![expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -51,6 +51,8 @@ pub(crate) struct Load {
     /// What readers that were dropped had received.
     dropped: Tally,
     keep_stamps: bool,
+    /// Whether readers take what they asked for.
+    reading: bool,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Load {
             delays: None,
             dropped: Tally::default(),
             keep_stamps: false,
+            reading: true,
         })
     }
 
@@ -90,6 +93,11 @@ impl Load {
     pub(crate) fn keep_stamps(mut self) -> Self {
         self.keep_stamps = true;
         self
+    }
+
+    /// Whether readers that are opened from now on take what they asked for; they stall otherwise.
+    pub(crate) fn read(&mut self, reading: bool) {
+        self.reading = reading;
     }
 
     /// Opens one more reader, in a free place.
@@ -310,11 +318,15 @@ impl Load {
                         let Some(stream) = &mut connection.stream else {
                             continue;
                         };
-                        self.poll
-                            .registry()
-                            .reregister(stream, Token(at), Interest::READABLE)
-                            .map_err(BenchError::io("poll a connection"))?;
-                        connection.state = State::Open;
+                        let registry = self.poll.registry();
+                        let (watched, state) = if self.reading {
+                            let reads = registry.reregister(stream, Token(at), Interest::READABLE);
+                            (reads, State::Open)
+                        } else {
+                            (registry.deregister(stream), State::Stalled)
+                        };
+                        watched.map_err(BenchError::io("poll a connection"))?;
+                        connection.state = state;
                     }
                     Err(error) => {
                         connection.state = State::Ended(format!("cannot connect: {error}"));

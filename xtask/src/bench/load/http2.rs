@@ -61,23 +61,16 @@ impl Http2Streams {
             Ok(())
         };
         runtime
-            .block_on(timeout_of(limit, opening))
+            .block_on(async { timeout(limit, opening).await })
             .map_err(|_| BenchError::Late(format!("{count} HTTP/2 streams did not all reach `synced`")))??;
         Ok(this)
     }
 
     /// Reads on for so long.
     pub(crate) fn run(&mut self, time: Duration) {
-        self.runtime.block_on(tokio::time::sleep(time));
+        // The timer is made within the runtime that it belongs to.
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
-}
-
-/// [`timeout`], made within the runtime that it is polled in.
-async fn timeout_of<T>(
-    limit: Duration,
-    future: impl Future<Output = T>,
-) -> Result<T, tokio::time::error::Elapsed> {
-    timeout(limit, future).await
 }
 
 async fn connect(

@@ -62,8 +62,10 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     ])
 }
 
-/// Opens so many connections and sends their requests, as fast as they are accepted; how many seconds that took.
+/// Opens so many connections and sends their requests, as fast as they are accepted, and reads nothing; how many
+/// seconds that took.
 fn open_within(load: &mut Load, streams: usize) -> Result<f64, BenchError> {
+    load.read(false);
     let clock = wait::stopwatch();
     let until = wait::now() + JOINED_WITHIN;
     let mut begun = 0;
@@ -81,5 +83,6 @@ fn open_within(load: &mut Load, streams: usize) -> Result<f64, BenchError> {
         }
     }
     load.run_until(until, |load| load.asked() >= streams)?;
+    load.read(true);
     Ok(clock())
 }
