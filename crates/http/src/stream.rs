@@ -8,9 +8,12 @@
 //! - Heartbeats go out between frames only: when nothing else waits. They run through checks and openings too.
 //! - A terminal error is the last event. A non-terminal one other than `RESYNC_REQUIRED` ends the connection as well.
 
+mod attending;
 mod checking;
 mod cut;
+mod ending;
 mod pace;
+mod resolving;
 mod stage;
 mod timer;
 
@@ -21,16 +24,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use krm_stream_protocol::{Moment, Observation, ScopeRequest, StreamError, frame};
+use krm_stream_protocol::{Moment, Observation, StreamError, frame};
 use krm_stream_shared::{NextCycle, Outbox, Reader, Step};
 use tokio::time::Instant;
 
-use crate::gateway::{Host, Joined, News, Place, Request};
-use crate::resolver;
+use crate::gateway::{Host, Joined, Place, Request};
 use crate::settings::CHUNK_BYTES;
 use checking::{Standing, Timed};
-use cut::first_seq;
 use pace::Pace;
+use resolving::resolve;
 use stage::{Ending, Entered, Stage};
 use timer::Timer;
 
@@ -165,54 +167,6 @@ impl GatewayStream {
                 self.delivers(&heartbeat);
                 return Poll::Ready(Some(heartbeat));
             }
-        }
-    }
-
-    /// Heeds what the stream is told from outside, begins a check that is due, and hears the answer of one.
-    pub(crate) fn attend(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) {
-        match self.place.as_ref().map_or(News::None, Place::news) {
-            News::None => {}
-            News::Recheck(trigger) => self.recheck(trigger, unsent),
-            News::End(error) => self.end_anyhow(error, unsent),
-        }
-        self.check_on_time();
-        if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
-            match answer {
-                Ok(()) => self
-                    .timed
-                    .answered(self.host.settings.reauthorization_interval, Instant::now()),
-                Err(error) => self.cut_off(error, unsent),
-            }
-        }
-    }
-
-    fn recheck(&mut self, trigger: Instant, unsent: &mut BytesMut) {
-        if let Some(entered) = self.stage.checked() {
-            self.standing.begin(&self.host, entered, trigger);
-            return;
-        }
-        // A check at a cycle's begin looks for rechecks by itself; a stream that ends anyway needs none.
-        if let Stage::Ending(Ending {
-            error: Some(error),
-            last: None,
-        }) = &self.stage
-        {
-            let error = (**error).clone();
-            self.cut_off(error, unsent);
-        }
-    }
-
-    fn check_on_time(&mut self) {
-        if self.is_held() || matches!(self.timed, Timed::Never) {
-            return;
-        }
-        let now = Instant::now();
-        if self.timed.is_due(now)
-            && let Some(entered) = self.stage.checked()
-        {
-            self.standing.begin(&self.host, entered, now);
-            self.timed
-                .begins(self.host.settings.reauthorization_interval, now);
         }
     }
 
@@ -378,56 +332,6 @@ impl GatewayStream {
     fn leave_stage(&mut self) -> Stage {
         std::mem::replace(&mut self.stage, Stage::Ending(Ending::default()))
     }
-
-    /// Ends after what was written.
-    fn end(&mut self, error: StreamError) {
-        self.reader.end(&error, &mut self.outbox);
-        self.stage = Stage::Ending(Ending {
-            error: Some(Box::new(error)),
-            last: None,
-        });
-    }
-
-    /// Ends after what was written, unless a check holds that back.
-    fn end_anyhow(&mut self, error: StreamError, unsent: &mut BytesMut) {
-        if self.is_held() {
-            self.cut_off(error, unsent);
-        } else if !self.stage.is_ending() {
-            self.end(error);
-        }
-    }
-
-    /// Ends in the place of what was not handed out. Where an event was handed out in part, nothing more comes: the consumer
-    /// drops what it has of it, comes back, and is refused then.
-    fn cut_off(&mut self, error: StreamError, unsent: &mut BytesMut) {
-        self.standing = Standing::Good;
-        let written = cut::discard(&mut self.outbox);
-        let place = match (written, unsent.is_empty()) {
-            (_, false) => first_seq(unsent).map_or(cut::Place::Nowhere, cut::Place::Number),
-            (_, true) if !self.is_between_events => cut::Place::Nowhere,
-            (Some(first), true) => first_seq(&first).map_or(cut::Place::Nowhere, cut::Place::Number),
-            (None, true) => cut::Place::Next,
-        };
-        unsent.clear();
-        if !self.stage.is_ending() {
-            self.reader.end(&error, &mut self.outbox);
-        }
-        let last = match place {
-            cut::Place::Next => None,
-            cut::Place::Number(seq) => {
-                cut::discard(&mut self.outbox);
-                Some(cut::last_event(&error, seq))
-            }
-            cut::Place::Nowhere => {
-                cut::discard(&mut self.outbox);
-                None
-            }
-        };
-        self.stage = Stage::Ending(Ending {
-            error: Some(Box::new(error)),
-            last,
-        });
-    }
 }
 
 /// Lets a stream in whose caller is known.
@@ -448,30 +352,17 @@ impl fmt::Debug for GatewayStream {
     }
 }
 
-/// Finds out who is calling and what for. The caller first: a scope's refusal is told to nobody unknown.
-async fn resolve(host: Arc<Host>, request: Parts) -> Result<Request, StreamError> {
-    let answer = tokio::time::timeout(host.settings.check_timeout, host.resolver.resolve(&request)).await;
-    let principal = match answer {
-        Ok(Ok(principal)) => principal,
-        Ok(Err(error)) => {
-            host.diagnosing.report("resolving the caller", None, &*error);
-            return Err(resolver::refusal(&error));
-        }
-        Err(elapsed) => {
-            host.diagnosing.report("resolving the caller", None, &elapsed);
-            return Err(StreamError::unavailable(
-                "who you are could not be found out in time",
-                Some(Duration::from_secs(5)),
-            ));
-        }
-    };
-    let wanted = ScopeRequest::parse(request.uri.query().unwrap_or_default()).map_err(StreamError::from)?;
-    host.scope_policy
-        .check(wanted.scope())
-        .map_err(StreamError::from)?;
-    Ok(Request {
-        principal,
-        scope: wanted.scope().clone(),
-        projection: wanted.projection().cloned(),
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_small() {
+        let size = size_of::<GatewayStream>();
+        assert!(
+            size <= 768,
+            "{size} bytes, of which its reader has {}",
+            size_of::<Reader>()
+        );
+    }
 }

@@ -15,10 +15,16 @@ pub(super) enum Place {
     Nowhere,
 }
 
+impl Place {
+    /// In the place of the event that these bytes begin with, if they do.
+    pub(super) fn of_first(bytes: &[u8]) -> Self {
+        first_seq(bytes).map_or(Self::Nowhere, Self::Number)
+    }
+}
+
 /// The number of the first event of these bytes, which begin with one.
-pub(super) fn first_seq(bytes: &[u8]) -> Option<u64> {
+fn first_seq(bytes: &[u8]) -> Option<u64> {
     const PREFIX: &[u8] = b"data: {\"seq\":";
-    let bytes = after_heartbeats(bytes);
     // An error may have a `retry` line before its data line.
     let data = if bytes.starts_with(b"retry: ") {
         let line = memchr::memchr(b'\n', bytes)?;
@@ -31,7 +37,8 @@ pub(super) fn first_seq(bytes: &[u8]) -> Option<u64> {
     std::str::from_utf8(&number[..end]).ok()?.parse().ok()
 }
 
-fn after_heartbeats(mut bytes: &[u8]) -> &[u8] {
+/// What remains of these bytes, which begin where an event begins, without the heartbeats in front.
+pub(super) fn after_heartbeats(mut bytes: &[u8]) -> &[u8] {
     while let Some(rest) = bytes.strip_prefix(frame::HEARTBEAT) {
         bytes = rest;
     }
@@ -69,10 +76,6 @@ mod tests {
         );
         assert!(error.starts_with(b"retry: 1000\n"));
         assert_eq!(first_seq(&error), Some(5));
-        assert_eq!(
-            first_seq(b": heartbeat\n\n: heartbeat\n\ndata: {\"seq\":6,"),
-            Some(6)
-        );
         for other in [
             &b": heartbeat\n\n"[..],
             b"",

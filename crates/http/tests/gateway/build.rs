@@ -64,9 +64,33 @@ async fn settings_without_a_meaning_are_named() {
             "reauthorization_timeout",
         ),
         (complete().queue_depth(0), "queue_depth"),
+        (
+            complete()
+                .write_timeout(Duration::from_secs(30))
+                .reauthorization_interval(Duration::ZERO),
+            "reauthorization_interval",
+        ),
+        (
+            complete().delivery_interval(Duration::from_secs(61)),
+            "delivery_interval",
+        ),
+        (complete().max_streams(0), "max_streams"),
+        (complete().max_streams_per_caller(0), "max_streams_per_caller"),
+        (complete().max_snapshot_objects(0), "max_snapshot_objects"),
+        (complete().max_snapshot_bytes(0), "max_snapshot_bytes"),
     ] {
         let error = builder.build().unwrap_err();
         assert!(matches!(error, BuildError::Setting { setting, .. } if setting == name));
         assert!(error.to_string().starts_with(name), "{error}");
     }
+}
+
+#[tokio::test]
+async fn timed_checks_without_bounded_delivery_are_a_mistake_that_is_named() {
+    let (upstream, _) = ScriptedUpstream::new();
+    let checked = || builder(&upstream).reauthorization_interval(Duration::from_secs(5));
+    let error = checked().build().unwrap_err();
+    assert!(matches!(error, BuildError::UnboundedDelivery));
+    assert!(error.to_string().contains("call .write_timeout(…)"), "{error}");
+    assert!(checked().write_timeout(Duration::from_secs(30)).build().is_ok());
 }

@@ -9,15 +9,23 @@
 
 mod backoff;
 mod build;
+mod checks;
+mod checks_on_time;
 mod disconnect;
+mod drain;
 mod events;
 mod examples;
 mod headers;
 mod heartbeats;
 mod later_cycles;
+mod limits;
 mod observing;
+mod pacing;
 mod random;
+mod recheck;
+mod recheck_cut;
 mod refusals;
+mod reviews;
 mod sharing;
 mod sockets;
 mod support;

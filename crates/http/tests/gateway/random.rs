@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use krm_stream_http::Gateway;
 use krm_stream_protocol::{Partition, SessionEnd, StreamError, UpstreamError, UpstreamErrorKind, WatchEvent};
 use tokio::runtime::Handle;
 
@@ -13,10 +14,14 @@ use super::support::{
 };
 
 /// xorshift64*, by S. Vigna.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -84,9 +89,15 @@ async fn misbehave(script: &mut Script, random: &mut Random) {
 }
 
 /// Reads at a pace of its own, to the end or until the consumer has had enough. `next` checks the order of events.
-async fn read(connection: &mut Connection, mut patience: u64, random: &mut Random) {
+/// Now and then somebody wants the stream checked, or, seldom, the gateway drained.
+async fn read(gateway: &Gateway, connection: &mut Connection, mut patience: u64, random: &mut Random) {
     while patience > 0 && connection.next().await.is_some() {
         patience -= 1;
+        match random.below(200) {
+            0..20 => assert!(gateway.recheck(|_, _| true) <= 1),
+            20 => gateway.drain(Duration::from_secs(1)),
+            _ => {}
+        }
         if random.below(4) == 0 {
             tokio::time::sleep(Duration::from_millis(random.below(3000))).await;
         }
@@ -108,6 +119,7 @@ async fn any_script_gives_a_legal_stream_and_leaves_nothing() {
         let gateway = builder(&upstream)
             .client_for(AsCaller::partitioned(&upstream, partition))
             .queue_depth(2)
+            .delivery_interval(Duration::from_millis(seed % 4 * 300))
             .authorizer(Seam::new(move |asked| {
                 let is_denied = asked > 0 && asked >= denied_from;
                 Some(if is_denied {
@@ -122,7 +134,7 @@ async fn any_script_gives_a_legal_stream_and_leaves_nothing() {
         let mut connection = get(&gateway, QUERY);
         let (mut server, mut reader) = (Random(seed * 7919), Random(seed * 104_729));
         tokio::select! {
-            () = read(&mut connection, 200, &mut reader) => {}
+            () = read(&gateway, &mut connection, 200, &mut reader) => {}
             () = misbehave(&mut script, &mut server) => {}
         }
         let errors = |text: &str| String::from_utf8_lossy(connection.raw()).matches(text).count();
@@ -134,6 +146,9 @@ async fn any_script_gives_a_legal_stream_and_leaves_nothing() {
         })
         .await;
         assert_eq!(recorder.still_open(), [0, 0, 0], "seed {seed}");
+        gateway.drain(Duration::ZERO);
+        let drained = tokio::time::timeout(Duration::from_secs(1), gateway.drained()).await;
+        assert!(drained.is_ok(), "seed {seed}");
     }
     assert!(ended > 100, "the scripts should end many streams: {ended}");
 }

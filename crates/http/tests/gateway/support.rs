@@ -1,5 +1,6 @@
 //! What the tests share: a gateway whose seams each test may replace, an upstream that does what it is told, and readers.
 
+mod asked;
 mod connection;
 mod recorder;
 mod scripted;
@@ -11,10 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use krm_stream_protocol::Object;
 
+pub(crate) use asked::{AskedAuthorizer, Questions};
 pub(crate) use connection::{Connection, code_of, text_of, type_of};
 pub(crate) use recorder::{Recorder, Reports};
 pub(crate) use scripted::{Script, ScriptedSession, ScriptedUpstream};
-pub(crate) use seams::{AsCaller, Seam, builder, get, scope, scope_policy};
+pub(crate) use seams::{AsCaller, Seam, builder, get, get_as, scope, scope_policy};
 pub(crate) use socket::SocketStream;
 
 /// The scope that most tests ask for.
@@ -49,4 +51,10 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
         tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(),
         "{what}"
     );
+}
+
+/// Lets the stream go as far as it can in this time, in which nothing may come of it but heartbeats.
+pub(crate) async fn nothing_comes(connection: &mut Connection, time: Duration) {
+    let came = tokio::time::timeout(time, connection.next()).await;
+    assert!(came.is_err(), "{came:?}");
 }

@@ -17,6 +17,7 @@ pub(crate) struct Connection {
     decoded: VecDeque<String>,
     grammar: FrameGrammar,
     raw: Vec<u8>,
+    received: usize,
 }
 
 impl Connection {
@@ -27,6 +28,7 @@ impl Connection {
             decoded: VecDeque::new(),
             grammar: FrameGrammar::new(),
             raw: Vec::new(),
+            received: 0,
         }
     }
 
@@ -38,16 +40,33 @@ impl Connection {
         Some(chunk)
     }
 
+    /// Reads one piece of the body, and remembers the events that it completes. `None` at the end.
+    pub(crate) async fn chunk_events(&mut self) -> Option<()> {
+        let chunk = self.chunk().await?;
+        for event in self.decoder.push(&chunk).unwrap() {
+            self.grammar.check(event.data()).unwrap();
+            self.decoded.push_back(event.data().to_owned());
+            self.received += 1;
+        }
+        Some(())
+    }
+
     /// The data of the next event.
     pub(crate) async fn next(&mut self) -> Option<String> {
         while self.decoded.is_empty() {
-            let chunk = self.chunk().await?;
-            for event in self.decoder.push(&chunk).unwrap() {
-                self.grammar.check(event.data()).unwrap();
-                self.decoded.push_back(event.data().to_owned());
-            }
+            self.chunk_events().await?;
         }
         self.decoded.pop_front()
+    }
+
+    /// How many events were received, whether they were looked at or not.
+    pub(crate) fn received(&self) -> usize {
+        self.received
+    }
+
+    /// Forgets the events that were not looked at.
+    pub(crate) fn skip_received(&mut self) {
+        self.decoded.clear();
     }
 
     /// The next `count` events.

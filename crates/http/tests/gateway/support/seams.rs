@@ -42,12 +42,16 @@ pub(crate) fn scope(query: &str) -> Scope {
 
 /// Asks for a stream as `ada`.
 pub(crate) fn get(gateway: &Gateway, query: &str) -> Connection {
-    Connection::new(answer(gateway, query).into_body())
+    get_as(gateway, "ada", query)
 }
 
-fn answer(gateway: &Gateway, query: &str) -> Response<StreamBody> {
+pub(crate) fn get_as(gateway: &Gateway, user: &str, query: &str) -> Connection {
+    Connection::new(answer(gateway, user, query).into_body())
+}
+
+fn answer(gateway: &Gateway, user: &str, query: &str) -> Response<StreamBody> {
     let request = Request::get(format!("/resource-stream/v1?{query}"))
-        .header("x-user", "ada")
+        .header("x-user", user)
         .body(())
         .unwrap();
     gateway.clone().call(request).into_inner().unwrap()

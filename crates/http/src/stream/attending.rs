@@ -1,0 +1,61 @@
+//! What happens to a stream besides its own steps: news from outside, and checks of a stream that is open.
+
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use super::GatewayStream;
+use super::checking::Timed;
+use super::stage::{Ending, Stage};
+use crate::gateway::{News, Place};
+
+impl GatewayStream {
+    /// Heeds what the stream is told from outside, begins a check that is due, and hears the answer of one.
+    pub(crate) fn attend(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) {
+        match self.place.as_ref().map_or(News::None, Place::news) {
+            News::None => {}
+            News::Recheck(trigger) => self.recheck(trigger, unsent),
+            News::End(error) => self.end_anyhow(error, unsent),
+        }
+        self.check_on_time();
+        if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
+            match answer {
+                Ok(()) => self
+                    .timed
+                    .answered(self.host.settings.reauthorization_interval, Instant::now()),
+                Err(error) => self.cut_off(error, unsent),
+            }
+        }
+    }
+
+    fn recheck(&mut self, trigger: Instant, unsent: &mut BytesMut) {
+        if let Some(entered) = self.stage.checked() {
+            self.standing.begin(&self.host, entered, trigger);
+            return;
+        }
+        // A check at a cycle's begin looks for rechecks by itself; a stream that ends anyway needs none.
+        if let Stage::Ending(Ending {
+            error: Some(error),
+            last: None,
+        }) = &self.stage
+        {
+            let error = (**error).clone();
+            self.cut_off(error, unsent);
+        }
+    }
+
+    fn check_on_time(&mut self) {
+        if self.is_held() || matches!(self.timed, Timed::Never) {
+            return;
+        }
+        let now = Instant::now();
+        if self.timed.is_due(now)
+            && let Some(entered) = self.stage.checked()
+        {
+            self.standing.begin(&self.host, entered, now);
+            self.timed
+                .begins(self.host.settings.reauthorization_interval, now);
+        }
+    }
+}

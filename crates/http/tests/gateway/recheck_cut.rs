@@ -1,0 +1,111 @@
+//! A recheck at every point of what is being handed out.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use krm_stream_protocol::{Object, Principal, Subject};
+
+use super::support::{
+    AskedAuthorizer, QUERY, ScriptedUpstream, builder, code_of, config_map, get, nothing_comes, scope,
+};
+
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// Small and large objects: large ones are chunks of their own.
+fn objects() -> Vec<Object> {
+    let sizes = [10, 20_000, 10, 10, 70_000, 10, 40_000, 20_000, 10];
+    let named = sizes.into_iter().enumerate();
+    named
+        .map(|(at, size)| config_map(&format!("uid-{at}"), 1, &"x".repeat(size)))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_what_was_written_passes_after_it_and_the_refusal_takes_its_place() {
+    let (mut between, mut within) = (0, 0);
+    for taken in 0..16 {
+        for is_allowed in [false, true] {
+            let (upstream, mut script) = ScriptedUpstream::new();
+            let (authorizer, mut questions) = AskedAuthorizer::new();
+            let gateway = builder(&upstream).authorizer(authorizer).build().unwrap();
+            let mut connection = get(&gateway, QUERY);
+            let ((), session) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
+                questions.allow_next().await;
+                script.next_open().await
+            });
+            let session = session.accept_with(objects(), "1");
+            tokio::time::sleep(MOMENT).await;
+            // What a consumer would have of it.
+            for _ in 0..taken {
+                let _ = tokio::time::timeout(MOMENT, connection.chunk_events()).await;
+            }
+            connection.skip_received();
+            let before = connection.raw().len();
+            gateway.recheck(|_, _| true);
+            nothing_comes(&mut connection, MOMENT).await;
+            assert_eq!(connection.raw().len(), before, "nothing passes meanwhile");
+            if is_allowed {
+                questions.allow_next().await;
+                while connection.received() < 11 {
+                    connection.chunk_events().await.unwrap();
+                }
+                assert_eq!(
+                    String::from_utf8_lossy(connection.raw())
+                        .matches("\"uid\":\"uid-")
+                        .count(),
+                    9
+                );
+                continue;
+            }
+            questions.next().await.deny();
+            let last = connection.next().await;
+            if before == 0 || connection.raw()[..before].ends_with(b"\n\n") {
+                between += 1;
+                assert_eq!(code_of(&last.unwrap()), "FORBIDDEN", "after {taken}");
+                assert_eq!(connection.next().await, None);
+            } else {
+                within += 1;
+                assert_eq!(last, None, "after {taken}");
+                assert_eq!(connection.raw().len(), before);
+            }
+            drop(session);
+        }
+    }
+    assert!(
+        between > 5 && within >= 4,
+        "{between} between events, {within} within one"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_http_what_was_taken_and_not_handed_out_is_taken_back() {
+    for taken in 0..12_u64 {
+        let (upstream, mut script) = ScriptedUpstream::new();
+        let (authorizer, mut questions) = AskedAuthorizer::new();
+        let gateway = builder(&upstream).authorizer(authorizer).build().unwrap();
+        let principal = Principal::new(Subject::new("ada").unwrap());
+        let mut frames = gateway.stream(principal, scope(QUERY), None);
+        let opening = async {
+            questions.allow_next().await;
+            script.next_open().await.accept_with(objects(), "1")
+        };
+        let (first, _session) = tokio::join!(frames.next(), opening);
+        assert!(first.is_some());
+        tokio::time::sleep(MOMENT).await;
+        for _ in 1..taken {
+            // The last of these waits for what does not come.
+            let _ = tokio::time::timeout(MOMENT, frames.next()).await;
+        }
+        gateway.recheck(|_, _| true);
+        let held = tokio::time::timeout(MOMENT, frames.next()).await;
+        assert!(held.is_err(), "{held:?}");
+        questions.next().await.deny();
+        let last = frames.next().await.unwrap();
+        let expected = format!(
+            "{{\"seq\":{},\"type\":\"error\",\"code\":\"FORBIDDEN\"",
+            taken.clamp(1, 11) + 1
+        );
+        assert!(last.json().starts_with(expected.as_bytes()), "{:?}", last.json());
+        assert!(frames.next().await.is_none());
+    }
+}
