@@ -18,6 +18,7 @@ use crate::stream::GatewayStream;
 /// its connection cannot bound delivery and has to: hyper then resets the stream or closes the connection.
 pub struct StreamBody(Source);
 
+#[expect(clippy::large_enum_variant, reason = "nearly every body is a stream")]
 enum Source {
     Nothing,
     Stream {

@@ -33,7 +33,7 @@ pub use rejected::TransportRejected;
 
 pub(crate) use capability::{Bound, Capability};
 pub(crate) use check::{CHECK_WRITE_TIMEOUT, CheckChunks, Probe};
-pub(crate) use guard::HEAD_TIMEOUT;
 pub(crate) use connection::{Connection, Work};
+pub(crate) use guard::HEAD_TIMEOUT;
 pub(crate) use pieces::Pieces;
 pub(crate) use slot::StreamSlot;

@@ -65,7 +65,8 @@ mod stream;
 
 pub use body::StreamBody;
 pub use delivery::{
-    BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, DeliveryCheck, DeliveryProblem, TransportRejected,
+    BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, DeliveryCheck, DeliveryProblem,
+    TransportRejected,
 };
 pub use frames::{Frame, Frames};
 pub use gateway::{BuildError, Gateway, GatewayBuilder};

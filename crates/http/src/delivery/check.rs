@@ -112,11 +112,7 @@ impl DeliveryCheck {
     }
 
     /// Sends the request and looks at the head of the answer.
-    async fn ask(
-        &self,
-        client: &mut Client,
-        probe: &Probe,
-    ) -> Result<Answer, DeliveryProblem> {
+    async fn ask(&self, client: &mut Client, probe: &Probe) -> Result<Answer, DeliveryProblem> {
         let sent = timeout(PATIENCE, client.send(&self.request))
             .await
             .map_err(|_| DeliveryProblem::NoHead)?;
@@ -131,7 +127,11 @@ impl DeliveryCheck {
 
     /// Somebody who reads gets everything, soon, and unchanged.
     async fn check_reader(&self, answer: &mut Answer, probe: &Probe) -> Result<(), DeliveryProblem> {
-        for (wait, bytes) in [(Duration::ZERO, 200), (self.quiet, 100), (Duration::ZERO, LARGE_CHUNK)] {
+        for (wait, bytes) in [
+            (Duration::ZERO, 200),
+            (self.quiet, 100),
+            (Duration::ZERO, LARGE_CHUNK),
+        ] {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 _ = answer.read(1) => return Err(DeliveryProblem::Ended),

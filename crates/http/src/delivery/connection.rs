@@ -76,7 +76,9 @@ impl Connection {
     /// A gateway's stream is bounded from here on, and with it whatever else is written to the socket.
     pub(super) fn bound(&self, write_timeout: Duration, slot: &Arc<StreamSlot>) {
         let mut state = self.state();
-        let shortest = state.write_timeout.map_or(write_timeout, |known| known.min(write_timeout));
+        let shortest = state
+            .write_timeout
+            .map_or(write_timeout, |known| known.min(write_timeout));
         state.write_timeout = Some(shortest);
         state.streams.retain(|stream| stream.strong_count() > 0);
         state.streams.push(Arc::downgrade(slot));

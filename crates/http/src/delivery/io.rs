@@ -3,31 +3,90 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::Connection;
 use crate::settings::CHUNK_BYTES;
 
-/// A connection's transport: reads and writes fail once what is pending was not taken in time.
+/// A connection's transport: writes fail once what is pending was not taken in time.
 ///
 /// The clock starts when a write or a flush has to wait. It starts anew when 64 KiB were taken since, and stops when a
-/// flush completes: for a socket that is as soon as everything pending was taken; TLS has a buffer of its own, and bytes
-/// in it are not taken yet. A byte now and then changes nothing. A connection with nothing to write has no clock.
+/// flush completes. A byte now and then changes nothing, and a connection with nothing to write has no clock.
+///
+/// The flush of a socket completes as soon as everything pending was taken. A TLS stream has a buffer of its own, of
+/// 64 KiB in rustls, and what is in it is not taken yet; but what came into it last has its own time. So a reader over TLS
+/// that takes a byte now and then may be cut only after two or three timeouts where new chunks are small; one that takes a
+/// chunk of 64 KiB in each is never cut.
 #[derive(Debug)]
 pub struct BoundedIo<I> {
     io: I,
     connection: Arc<Connection>,
-    overdue: Option<Clock>,
+    clock: Option<Clock>,
 }
 
 #[derive(Debug)]
 struct Clock {
-    sleep: Pin<Box<Sleep>>,
+    overdue: Pin<Box<Sleep>>,
     /// What must be taken before it starts anew.
     remaining: usize,
+    wait: Wait,
+    is_prolonged: bool,
+}
+
+/// What the clock runs for. Each time that it starts anew it goes through these once at most, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// A flush; writes did not have to wait.
+    Flush,
+    /// A write.
+    Write,
+    /// The flush of what was written last.
+    LastFlush,
+}
+
+impl Clock {
+    fn new(write_timeout: Duration, wait: Wait) -> Self {
+        Self {
+            overdue: Box::pin(sleep(write_timeout)),
+            remaining: CHUNK_BYTES,
+            wait,
+            is_prolonged: false,
+        }
+    }
+
+    fn start_anew(&mut self, write_timeout: Duration, wait: Wait) {
+        self.overdue.as_mut().reset(Instant::now() + write_timeout);
+        self.remaining = CHUNK_BYTES;
+        self.wait = wait;
+        self.is_prolonged = false;
+    }
+
+    fn waits(&mut self, write_timeout: Duration, wait: Wait) {
+        match (self.wait, wait) {
+            (Wait::Flush, Wait::Write) => self.start_anew(write_timeout, Wait::Write),
+            (Wait::Write, Wait::Flush) => self.start_anew(write_timeout, Wait::LastFlush),
+            (Wait::Flush | Wait::LastFlush, Wait::Flush)
+            | (Wait::Write | Wait::LastFlush, Wait::Write)
+            | (Wait::Flush | Wait::Write | Wait::LastFlush, Wait::LastFlush) => {}
+        }
+    }
+
+    fn poll_overdue(&mut self, write_timeout: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.overdue.as_mut().poll(cx));
+        let came_meanwhile = self.remaining < CHUNK_BYTES;
+        match self.wait {
+            Wait::Flush | Wait::LastFlush if came_meanwhile && !self.is_prolonged => {
+                self.is_prolonged = true;
+                self.overdue.as_mut().reset(Instant::now() + write_timeout);
+                self.overdue.as_mut().poll(cx)
+            }
+            Wait::Flush | Wait::Write | Wait::LastFlush => Poll::Ready(()),
+        }
+    }
 }
 
 impl<I> BoundedIo<I> {
@@ -35,7 +94,7 @@ impl<I> BoundedIo<I> {
         Self {
             io,
             connection,
-            overdue: None,
+            clock: None,
         }
     }
 
@@ -45,29 +104,23 @@ impl<I> BoundedIo<I> {
     }
 
     fn wrote(&mut self, bytes: usize) {
-        let Some(clock) = &mut self.overdue else { return };
+        let Some(clock) = &mut self.clock else { return };
         clock.remaining = clock.remaining.saturating_sub(bytes);
         if clock.remaining == 0
             && let Some(write_timeout) = self.connection.write_timeout()
         {
-            clock.remaining = CHUNK_BYTES;
-            clock.sleep.as_mut().reset(Instant::now() + write_timeout);
+            clock.start_anew(write_timeout, Wait::Flush);
         }
     }
 
     /// Something is pending and was not taken just now.
-    fn waits<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let clock = match &mut self.overdue {
-            Some(clock) => clock,
-            None => match self.connection.write_timeout() {
-                Some(write_timeout) => self.overdue.insert(Clock {
-                    sleep: Box::pin(sleep_until(Instant::now() + write_timeout)),
-                    remaining: CHUNK_BYTES,
-                }),
-                None => return Poll::Pending,
-            },
+    fn waits<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let Some(write_timeout) = self.connection.write_timeout() else {
+            return Poll::Pending;
         };
-        std::task::ready!(clock.sleep.as_mut().poll(cx));
+        let clock = self.clock.get_or_insert_with(|| Clock::new(write_timeout, wait));
+        clock.waits(write_timeout, wait);
+        ready!(clock.poll_overdue(write_timeout, cx));
         self.connection.cut();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -86,7 +139,7 @@ impl<I> BoundedIo<I> {
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => self.waits(cx),
+            Poll::Pending => self.waits(Wait::Write, cx),
         }
     }
 
@@ -97,20 +150,16 @@ impl<I> BoundedIo<I> {
     ) -> Poll<io::Result<()>> {
         match result {
             Poll::Ready(result) => {
-                self.overdue = None;
+                self.clock = None;
                 Poll::Ready(result)
             }
-            Poll::Pending => self.waits(cx),
+            Poll::Pending => self.waits(Wait::Flush, cx),
         }
     }
 }
 
 impl<I: AsyncRead + Unpin> AsyncRead for BoundedIo<I> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().io).poll_read(cx, buf)
     }
 }

@@ -1,6 +1,6 @@
 //! Chunks as a body hands them out.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -42,8 +42,8 @@ impl Chunks for CheckChunks {
 /// Cuts chunks for the transport that they go to.
 #[derive(Debug)]
 pub(crate) enum Pieces {
-    /// As they come: nothing bounds them, or the guard of the socket alone does.
-    Whole,
+    /// As they come. The guard of the socket bounds them, if anything does; it tells the slot.
+    Whole(#[expect(dead_code, reason = "held as long as the body is")] Option<Bound>),
     /// A stream among others of its connection.
     Multiplexed(Multiplexed),
 }
@@ -67,7 +67,7 @@ impl Pieces {
                 is_last_byte_due: false,
                 is_over: false,
             }),
-            Some(_) | None => Self::Whole,
+            bound @ (Some(_) | None) => Self::Whole(bound),
         }
     }
 
@@ -77,7 +77,7 @@ impl Pieces {
         chunks: &mut impl Chunks,
     ) -> Poll<Option<Result<Bytes, TransportRejected>>> {
         match self {
-            Self::Whole => chunks.poll_chunk(cx).map(|chunk| chunk.map(Ok)),
+            Self::Whole(_) => chunks.poll_chunk(cx).map(|chunk| chunk.map(Ok)),
             Self::Multiplexed(pieces) => pieces.poll(cx, chunks),
         }
     }
@@ -85,7 +85,7 @@ impl Pieces {
     /// Whether the last piece was handed out, and taken where that can be known.
     pub(crate) fn is_over(&self, chunks: &impl Chunks) -> bool {
         match self {
-            Self::Whole => chunks.is_over(),
+            Self::Whole(_) => chunks.is_over(),
             // An end that came with the last byte would take the guard away before that byte was taken.
             Self::Multiplexed(pieces) => pieces.is_over,
         }
@@ -108,13 +108,11 @@ impl Multiplexed {
         // The piece before was taken.
         self.bound.slot.expect_by(None);
         if self.rest.is_empty() {
-            match std::task::ready!(chunks.poll_chunk(cx)) {
-                Some(chunk) => self.rest = chunk,
-                None => {
-                    self.is_over = true;
-                    return Poll::Ready(None);
-                }
-            }
+            let Some(chunk) = ready!(chunks.poll_chunk(cx)) else {
+                self.is_over = true;
+                return Poll::Ready(None);
+            };
+            self.rest = chunk;
         }
         self.bound
             .slot

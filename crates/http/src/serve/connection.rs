@@ -16,13 +16,18 @@ use hyper_util::server::conn::auto::UpgradeableConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::delivery::{self, BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, HEAD_TIMEOUT, Work};
+use crate::delivery::{
+    self, BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, HEAD_TIMEOUT, Work,
+};
 
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An HTTP/2 connection without streams is told to go after this long, and has to go as soon again.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// How long a connection that is told to go before its first request may take for it.
+const LAST_HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Serves one connection, over HTTP/1.1 or HTTP/2 as its client chooses, so that delivery can be bounded: for a host's own
 /// accept loop. `io` is a socket, or a TLS stream over one; see [`prepare_socket`](crate::prepare_socket).
@@ -60,7 +65,8 @@ trait Http: Future<Output = Result<(), BoxError>> {
     fn graceful_shutdown(self: Pin<&mut Self>);
 }
 
-impl<I, S, B> Http for UpgradeableConnection<'static, TokioIo<BoundedIo<I>>, BoundedService<S>, BoundedExecutor>
+impl<I, S, B> Http
+    for UpgradeableConnection<'static, TokioIo<BoundedIo<I>>, BoundedService<S>, BoundedExecutor>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -99,9 +105,13 @@ impl Connection {
     }
 
     /// Lets what is under way finish and takes no new request: over HTTP/2 the client gets GOAWAY, over HTTP/1.1 the
-    /// connection closes after the answer. Poll the connection on.
+    /// connection closes after the answer. One that has not sent a whole head has half a second for it. Poll the
+    /// connection on.
     pub fn graceful_shutdown(&mut self) {
         self.http.as_mut().graceful_shutdown();
+        if let Patience::Head(sleep) = &mut self.patience {
+            sleep.as_mut().reset(Instant::now() + LAST_HEAD_TIMEOUT);
+        }
     }
 }
 
@@ -130,7 +140,8 @@ impl Future for Connection {
                 Wait::GoOn => return Poll::Pending,
                 Wait::TellToGo => this.http.as_mut().graceful_shutdown(),
                 Wait::End => {
-                    let error = io::Error::new(io::ErrorKind::TimedOut, "the client asked for nothing in time");
+                    let error =
+                        io::Error::new(io::ErrorKind::TimedOut, "the client asked for nothing in time");
                     return Poll::Ready(Err(error.into()));
                 }
             }
@@ -155,20 +166,18 @@ impl Patience {
                 *self = Self::Idle(wait(IDLE_TIMEOUT, cx));
                 Wait::GoOn
             }
-            (Self::Head(sleep), Work::None) => match sleep.as_mut().poll(cx) {
-                Poll::Pending => Wait::GoOn,
-                Poll::Ready(()) => Wait::End,
-            },
+            (Self::Head(sleep), Work::None) | (Self::Leaving(sleep), Work::Multiplexed { open: 0 }) => {
+                match sleep.as_mut().poll(cx) {
+                    Poll::Pending => Wait::GoOn,
+                    Poll::Ready(()) => Wait::End,
+                }
+            }
             (Self::Idle(sleep), Work::Multiplexed { open: 0 }) => match sleep.as_mut().poll(cx) {
                 Poll::Pending => Wait::GoOn,
                 Poll::Ready(()) => {
                     *self = Self::Leaving(wait(IDLE_TIMEOUT, cx));
                     Wait::TellToGo
                 }
-            },
-            (Self::Leaving(sleep), Work::Multiplexed { open: 0 }) => match sleep.as_mut().poll(cx) {
-                Poll::Pending => Wait::GoOn,
-                Poll::Ready(()) => Wait::End,
             },
             // A request that crossed the notice is served.
             (Self::Leaving(_), Work::OneByOne | Work::Multiplexed { open: 1.. })

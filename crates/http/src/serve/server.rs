@@ -73,7 +73,11 @@ pub struct Serve<L, S> {
 impl<L, S> Serve<L, S> {
     /// Ends when `end` resolves: the listener is closed, clients of HTTP/2 get GOAWAY, answers of HTTP/1.1 finish, and what
     /// is still open after `grace` is dropped. Streams do not end by themselves: let `end` tell the gateway.
-    pub fn with_graceful_shutdown(mut self, end: impl Future<Output = ()> + Send + 'static, grace: Duration) -> Self {
+    pub fn with_graceful_shutdown(
+        mut self,
+        end: impl Future<Output = ()> + Send + 'static,
+        grace: Duration,
+    ) -> Self {
         self.end = Box::pin(end);
         self.grace = grace;
         self

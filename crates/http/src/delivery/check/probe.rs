@@ -1,9 +1,9 @@
 //! The stream that a check controls.
 
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -85,7 +85,11 @@ impl Probe {
 
     /// Resolves when the stream was dropped.
     pub(super) async fn dropped(&self) {
-        let _ = self.progress.subscribe().wait_for(|progress| progress.is_dropped).await;
+        let _ = self
+            .progress
+            .subscribe()
+            .wait_for(|progress| progress.is_dropped)
+            .await;
     }
 }
 
@@ -101,7 +105,10 @@ impl CheckChunks {
         Poll::Ready(chunk)
     }
 
-    #[expect(clippy::unused_self, reason = "a check's stream ends by being dropped, as its probe holds the sender")]
+    #[expect(
+        clippy::unused_self,
+        reason = "a check's stream ends by being dropped, as its probe holds the sender"
+    )]
     pub(crate) const fn is_over(&self) -> bool {
         false
     }
@@ -109,6 +116,8 @@ impl CheckChunks {
 
 impl Drop for CheckChunks {
     fn drop(&mut self) {
-        self.probe.progress.send_modify(|progress| progress.is_dropped = true);
+        self.probe
+            .progress
+            .send_modify(|progress| progress.is_dropped = true);
     }
 }

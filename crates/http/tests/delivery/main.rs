@@ -1,0 +1,20 @@
+//! Delivery over connections: readers that stall, trickle, reset or stay silent, and transports that can and cannot bound
+//! them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod check;
+mod connections;
+mod heartbeats;
+mod layers;
+mod multiplexed;
+mod rejected;
+mod serve;
+mod sockets;
+mod stalled;
+mod support;

@@ -1,0 +1,239 @@
+//! H1, H2 and H8 on sockets: what the kernel takes is bounded too, others are not slowed, and resets free everything.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use krm_stream_http::{PeerAddress, handshaking, serve};
+use krm_stream_protocol::WatchEvent;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+use tower::service_fn;
+
+use super::support::{Client, Host, Kind, Stream, config_map, eventually, tls_acceptor, tls_connector};
+
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Ends with the test.
+struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn is_tls(kind: Kind) -> bool {
+    matches!(kind, Kind::Http1Tls | Kind::Http2Tls)
+}
+
+async fn server(kind: Kind, host: &Host) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let gateway = host.gateway.clone();
+    let task = tokio::spawn(async move {
+        if is_tls(kind) {
+            let acceptor = tls_acceptor();
+            serve(
+                handshaking(listener, move |socket| acceptor.accept(socket)),
+                gateway,
+            )
+            .await;
+        } else {
+            serve(listener, gateway).await;
+        }
+    });
+    Server { address, task }
+}
+
+/// A client with room for so many bytes that it has not read, in its kernel and in each of its streams.
+async fn client(kind: Kind, address: SocketAddr, room: u32) -> Client {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    socket.set_recv_buffer_size(room as usize).unwrap();
+    socket.connect(&SockAddr::from(address)).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let socket = TcpStream::from_std(socket.into()).unwrap();
+    let idle = tokio::spawn(std::future::pending());
+    if is_tls(kind) {
+        let name = tokio_rustls::rustls::pki_types::ServerName::try_from("localhost").unwrap();
+        let io = tls_connector().connect(name, socket).await.unwrap();
+        Client::over(kind, io, room, idle).await
+    } else {
+        Client::over(kind, socket, room, idle).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_reader_stalls_before_64_mib_the_others_go_on_and_it_is_cut() {
+    for kind in Kind::ALL {
+        let mut host = Host::with(|builder| builder.write_timeout(WRITE_TIMEOUT));
+        let server = server(kind, &host).await;
+        let mut first = client(kind, server.address, 4096).await;
+        let (mut stalled, session) = tokio::join!(first.open(), async {
+            host.script.next_open().await.accept_with([], "1")
+        });
+        assert_eq!(stalled.types(2).await, ["reset", "synced"]);
+        let mut second = client(kind, server.address, 1 << 20).await;
+        let mut live = second.open().await;
+        assert_eq!(live.types(2).await, ["reset", "synced"]);
+
+        let value = "x".repeat(256 * 1024);
+        let producing = async {
+            for version in 2..258 {
+                let uid = format!("o{}", version % 8);
+                session.send(WatchEvent::Added(config_map(
+                    &uid,
+                    version,
+                    &format!("{version}{value}"),
+                )));
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut left: Vec<String> = (250..258)
+            .map(|version| format!("\"value\":\"{version}x"))
+            .collect();
+        let reading = async {
+            while !left.is_empty() {
+                let event = live.next().await.unwrap().unwrap();
+                left.retain(|last| !event.contains(last));
+            }
+        };
+        let began = Instant::now();
+        let cutting = async {
+            host.cut().await;
+            began.elapsed()
+        };
+        let ((), (), cut) = tokio::join!(producing, reading, cutting);
+        assert!(cut < WRITE_TIMEOUT + Duration::from_secs(5), "{kind:?}: {cut:?}");
+        assert_eq!(host.timeouts(), 1, "{kind:?}");
+        eventually("its subscription is released", || {
+            host.recorder.still_open() == [1, 1, 1]
+        })
+        .await;
+        stalled.break_of().await;
+        drop((first, second, live, stalled));
+        host.is_left_alone().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_stalls_before_one_event_of_two_mib_and_silence_is_cut() {
+    for kind in Kind::ALL {
+        let mut host = Host::with(|builder| builder.write_timeout(WRITE_TIMEOUT));
+        let server = server(kind, &host).await;
+        let mut client = client(kind, server.address, 4096).await;
+        let (mut stream, session) = tokio::join!(client.open(), async {
+            host.script.next_open().await.accept_with([], "1")
+        });
+        assert_eq!(stream.types(2).await, ["reset", "synced"]);
+        session.send(WatchEvent::Added(config_map("large", 2, &"x".repeat(2 << 20))));
+        let cut = host.cut().await;
+        assert!(
+            WRITE_TIMEOUT <= cut && cut < WRITE_TIMEOUT + Duration::from_secs(2),
+            "{kind:?}: {cut:?}"
+        );
+        host.is_left_alone().await;
+        drop(session);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Idle,
+    InTheSnapshot,
+    InALargeEvent,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_resets_its_connection_at_any_moment_frees_everything_within_a_heartbeat() {
+    let heartbeat = Duration::from_secs(1);
+    for kind in [Kind::Http1, Kind::Http2] {
+        for when in [When::Idle, When::InTheSnapshot, When::InALargeEvent] {
+            let mut host = Host::with(|builder| builder.heartbeat_interval(heartbeat));
+            let server = server(kind, &host).await;
+            let socket = TcpStream::connect(server.address).await.unwrap();
+            socket.set_zero_linger().unwrap();
+            let mut client = Client::over(kind, socket, 4096, tokio::spawn(std::future::pending())).await;
+            let (mut stream, session) =
+                tokio::join!(client.open(), async { host.script.next_open().await.accept() });
+            assert_eq!(stream.types(1).await, ["reset"]);
+            match when {
+                When::InTheSnapshot => {
+                    session.send(WatchEvent::Added(config_map("a", 1, "v")));
+                    assert_eq!(stream.types(1).await, ["added"]);
+                }
+                When::Idle | When::InALargeEvent => {
+                    session.boundary("1");
+                    assert_eq!(stream.types(1).await, ["synced"]);
+                }
+            }
+            if let When::InALargeEvent = when {
+                session.send(WatchEvent::Added(config_map("large", 2, &"x".repeat(4 << 20))));
+                read_some(&mut stream, 1000).await;
+            }
+            let left = Instant::now();
+            drop((stream, client));
+            eventually("everything is freed", || host.recorder.still_open() == [0, 0, 0]).await;
+            assert!(
+                left.elapsed() < heartbeat,
+                "{kind:?} {when:?}: {:?}",
+                left.elapsed()
+            );
+            host.is_left_alone().await;
+            assert_eq!(host.timeouts(), 0);
+        }
+    }
+}
+
+async fn read_some(stream: &mut Stream, bytes: usize) {
+    let before = stream.raw.len();
+    while stream.raw.len() < before + bytes {
+        stream.chunk().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn requests_know_their_peer_and_sockets_are_prepared() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = service_fn(|request: http::Request<hyper::body::Incoming>| async move {
+        let PeerAddress::<SocketAddr>(peer) = request.extensions().get().unwrap();
+        Ok::<_, std::convert::Infallible>(http::Response::new(peer.to_string()))
+    });
+    let task = tokio::spawn(async move { serve(listener, answer.map_err(|never| never)).await });
+    let socket = TcpStream::connect(address).await.unwrap();
+    let own = socket.local_addr().unwrap();
+    let mut client = Client::over(Kind::Http1, socket, 4096, tokio::spawn(std::future::pending())).await;
+    let response = client
+        .send(super::support::request(Kind::Http1, "/"))
+        .await
+        .unwrap();
+    let body = http_body_util::BodyExt::collect(response.into_body())
+        .await
+        .unwrap()
+        .to_bytes();
+    assert_eq!(body, own.to_string());
+    task.abort();
+
+    let socket = TcpStream::connect(
+        TcpListener::bind("127.0.0.1:0")
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap(),
+    )
+    .await
+    .unwrap();
+    krm_stream_http::prepare_socket(&socket).unwrap();
+    assert!(socket.nodelay().unwrap());
+    #[cfg(target_os = "linux")]
+    {
+        let unsent = socket2::SockRef::from(&socket).tcp_notsent_lowat().unwrap();
+        assert!((16 * 1024..=64 * 1024).contains(&unsent));
+    }
+}
