@@ -140,6 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, BenchError> {
         figures.extend(scenario.run(&settings)?);
         eprintln!("{}: {:.0} s", scenario.name, clock());
     }
+    figures.extend(scenarios::flatness(&figures));
     let described = json!({
         "quick": settings.quick,
         "runs": settings.runs,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::BenchError;
-use super::figures::Figure;
+use super::figures::{Bar, Figure};
 use super::servers::{Kind, Size};
 
 /// The size of an object as the watch sends it.
@@ -55,6 +55,33 @@ impl Scenario {
     pub(crate) fn run(&self, settings: &Settings) -> Result<Vec<Figure>, BenchError> {
         (self.run)(settings, self.name)
     }
+}
+
+/// What one live delivery costs the gateway beside what it costs at 100 streams and 1,000 objects.
+pub(crate) fn flatness(figures: &[Figure]) -> Vec<Figure> {
+    const BASE: &str = "fan-out-100";
+    let live: Vec<&Figure> = figures
+        .iter()
+        .filter(|figure| figure.name == fan_out::LIVE)
+        .collect();
+    let Some(base) = live.iter().find(|figure| figure.scenario == BASE) else {
+        return Vec::new();
+    };
+    let others = live.iter().filter(|figure| figure.scenario != BASE);
+    let beside = |value: Option<f64>, base: Option<f64>| Some(value? / base?);
+    others
+        .map(|figure| {
+            let name = format!("{} beside {BASE}", fan_out::LIVE);
+            let mut flat = Figure::new(figure.scenario, name, "times").bar(Bar::Near(1.0));
+            flat.gateway = beside(figure.gateway_value(), base.gateway_value())
+                .into_iter()
+                .collect();
+            flat.limit = beside(figure.limit_value(), base.limit_value())
+                .into_iter()
+                .collect();
+            flat
+        })
+        .collect()
 }
 
 const fn size(objects: usize) -> Size {
@@ -133,3 +160,28 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
         run: soak::run,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_delivery_is_compared_with_that_at_a_hundred_streams() {
+        let live = |scenario, gateway| Figure::new(scenario, fan_out::LIVE, "CPU s").of(gateway);
+        let other = Figure::new("fan-out-5000", "warm join", "CPU s").of(9.0);
+        let flat = flatness(&[live("fan-out-100", 10.0), other, live("fan-out-5000", 13.0)]);
+        let values: Vec<_> = flat
+            .iter()
+            .map(|one| (one.scenario, one.gateway_value()))
+            .collect();
+        assert_eq!(values, [("fan-out-5000", Some(1.3))]);
+        assert_eq!(flat[0].is_reached(), Some(false));
+        assert!(flatness(&[live("fan-out-5000", 13.0)]).is_empty());
+    }
+
+    #[test]
+    fn scenarios_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = SCENARIOS.iter().map(|one| one.name).collect();
+        assert_eq!(names.len(), SCENARIOS.len());
+    }
+}

@@ -11,6 +11,8 @@ use crate::wait;
 
 use super::Settings;
 
+/// The name of the figure that is compared from size to size.
+pub(super) const LIVE: &str = "live delivery";
 /// Changes times streams, in each second.
 const DELIVERIES_A_SECOND: f64 = 5_000.0;
 /// How many readers are on their way to their first `synced` at a time.
@@ -42,7 +44,7 @@ pub(super) fn run(
     size: Size,
 ) -> Result<Vec<Figure>, BenchError> {
     let figure = |name: &str, unit| Figure::new(scenario, name, unit);
-    let mut live = figure("live delivery", "CPU s per million deliveries").bar(Bar::Times(1.5));
+    let mut live = figure(LIVE, "CPU s per million deliveries").bar(Bar::Times(1.5));
     let mut warm = figure("warm join", "CPU s per million objects").bar(Bar::Times(2.0));
     let mut cold = figure("cold join", "CPU s per million objects");
     let mut median_delay = figure("write to receipt, p50", "ms");

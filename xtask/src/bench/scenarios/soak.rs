@@ -12,15 +12,17 @@ use crate::wait;
 use super::{Settings, size};
 
 const STREAMS: usize = 1_000;
-const RATE: f64 = 5.0;
+const RATE: f64 = 10.0;
 /// How often the API server is asked for another watch, in seconds.
 const WATCH_TIMEOUT: &str = "20";
 const JOINED_WITHIN: Duration = Duration::from_mins(3);
 const CONVERGED_WITHIN: Duration = Duration::from_mins(1);
-/// In each round some leave, some stall, those that stalled go on, and as many as are missing join.
+/// In each round some leave, some stall, those that stalled long enough go on, and as many as are missing join.
 const ROUND: Duration = Duration::from_secs(2);
 const LEAVING: usize = 20;
-const STALLING: usize = 10;
+const STALLING: usize = 5;
+/// The longest time that a reader is stalled, in seconds.
+const STALLED_WITHIN: usize = 60;
 
 /// Numbers that are the same in each run.
 struct Draw(u64);
@@ -46,12 +48,14 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     server.changing().rate(RATE)?;
 
     let mut draw = Draw(1);
-    let mut stalled: Vec<usize> = Vec::new();
+    // Who, and until when.
+    let mut stalled: Vec<(usize, f64)> = Vec::new();
     let mut memory: Vec<(f64, f64)> = Vec::new();
     let mut joins = 0_u64;
     let clock = wait::stopwatch();
     while clock() < settings.soak.as_secs_f64() {
-        for reader in stalled.drain(..) {
+        let now = clock();
+        for (reader, _) in stalled.extract_if(.., |(_, until)| *until <= now) {
             load.wake(reader)?;
         }
         for _ in 0..LEAVING {
@@ -62,7 +66,7 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
             let open = load.open_readers();
             let reader = open[draw.below(open.len())];
             load.stall(reader)?;
-            stalled.push(reader);
+            stalled.push((reader, now + draw.below(STALLED_WITHIN) as f64));
         }
         while load.open_readers().len() + load.connecting() + stalled.len() < STREAMS {
             load.open()?;
@@ -71,7 +75,7 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
         load.run(ROUND)?;
         memory.push((clock(), observed.memory()?));
     }
-    for reader in stalled {
+    for (reader, _) in stalled {
         load.wake(reader)?;
     }
     server.changing().rate(0.0)?;
