@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -30,7 +31,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use krm_stream_http::{Gateway, ResolveError, Resolver};
+use krm_stream_http::{Gateway, ResolveError, Resolver, serve};
 use krm_stream_protocol::{
     AllowAll, BoxFuture, Client, ClientFor, GrantNamed, Partition, Principal, ResourceRule, ScopePolicy,
     StreamError, Subject, Target,
@@ -61,11 +62,23 @@ async fn main() -> Result<(), BoxError> {
         ["--simulator"] => config_of(simulator.insert(simulated_cluster().await?))?,
         _ => return Err(USAGE.into()),
     };
-    let app = app(KubeUpstream::from_config(config)?)?;
+    let (app, gateway) = app(KubeUpstream::from_config(config)?)?;
     let listener = listen(&address).await?;
     announce(listener.local_addr()?);
-    axum::serve(listener, app).await?;
+    // In place of axum's own `serve`: it bounds delivery, over HTTP/1.1 and HTTP/2.
+    serve(listener, app)
+        .with_graceful_shutdown(drained(gateway), Duration::from_secs(10))
+        .await;
     Ok(())
+}
+
+/// Waits for Ctrl-C, and then tells all streams to end and to come back, each at its own time.
+async fn drained(gateway: Gateway) {
+    // Where signals cannot be had, the process ends by being killed.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    gateway.drain(Duration::from_secs(5));
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
@@ -104,8 +117,8 @@ async fn cluster_of_kubectl() -> Result<Config, BoxError> {
         .map_err(|error| format!("{error}; without a cluster, try --simulator").into())
 }
 
-/// The service: its own routes, and the stream beside them.
-pub(crate) fn app(cluster: KubeUpstream) -> Result<Router, BoxError> {
+/// The service: its own routes, and the stream beside them. The gateway comes along, to be drained.
+pub(crate) fn app(cluster: KubeUpstream) -> Result<(Router, Gateway), BoxError> {
     let logins = Logins::default();
     let gateway = Gateway::builder()
         .resolver(logins.clone())
@@ -122,12 +135,15 @@ pub(crate) fn app(cluster: KubeUpstream) -> Result<Router, BoxError> {
         .client_for(AsCaller(cluster))
         // Values of Secrets are withheld, whoever asks.
         .projection_policy(GrantNamed::default())
+        // A reader who takes less than 64 KiB in this time while there is something to take is cut.
+        .write_timeout(Duration::from_secs(30))
         .build()?;
-    Ok(Router::new()
+    let router = Router::new()
         .route("/login", post(login))
         .route("/me", get(me))
         .with_state(logins)
-        .route_service("/resource-stream/v1", gateway))
+        .route_service("/resource-stream/v1", gateway.clone());
+    Ok((router, gateway))
 }
 
 /// The cluster as whoever asks. The streams of one caller share what they read, those of two never do.

@@ -17,15 +17,13 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use krm_stream_http::{Gateway, ResolveError, StreamBody};
+use krm_stream_http::{Gateway, ResolveError, StreamBody, prepare_socket, serve_connection};
 use krm_stream_protocol::{
     BoxFuture, Client, ClientFor, GrantNamed, Partition, Principal, ResourceRule, ScopePolicy, StreamError,
     Subject, Target,
@@ -34,6 +32,7 @@ use krm_stream_simulator::{Rule, Simulator, User};
 use krm_stream_upstream_kube::kube::Config;
 use krm_stream_upstream_kube::{KubeUpstream, SubjectAccessReviewAuthorizer};
 use tokio::net::TcpListener;
+use tower::service_fn;
 use tower_service::Service as _;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -56,7 +55,8 @@ async fn main() -> Result<(), BoxError> {
     // Nothing but the proxy may reach this address: whoever can set these headers is whoever they like.
     let listener = listen(&address).await?;
     announce(listener.local_addr()?);
-    serve(listener, gateway).await
+    serve(listener, gateway).await;
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
@@ -110,27 +110,36 @@ pub(crate) fn gateway(cluster: KubeUpstream) -> Result<Gateway, BoxError> {
         ))
         .client_for(OneIdentity(cluster))
         .projection_policy(GrantNamed::default())
+        // A reader who takes less than 64 KiB in this time while there is something to take is cut.
+        .write_timeout(Duration::from_secs(30))
         .build()?;
     Ok(gateway)
 }
 
-/// Serves connections, over HTTP/1.1 and HTTP/2, until the listener fails.
-pub(crate) async fn serve(listener: TcpListener, gateway: Gateway) -> Result<(), BoxError> {
+/// Serves connections, over HTTP/1.1 and HTTP/2. A loop of one's own is needed only where `krm_stream_http::serve` does not
+/// do; this one accepts and leaves the rest to `serve_connection`.
+pub(crate) async fn serve(listener: TcpListener, gateway: Gateway) {
     loop {
-        let (socket, _) = listener.accept().await?;
+        let Ok((socket, _)) = listener.accept().await else {
+            // A client that left before it was accepted, or no file descriptor for the moment.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // A socket that refuses an option is slower, and serves.
+        let _ = prepare_socket(&socket);
         let gateway = gateway.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(gateway.clone(), request));
-            let server = auto::Builder::new(TokioExecutor::new());
-            // A connection that breaks is a browser that left.
-            let _ = server.serve_connection(TokioIo::new(socket), service).await;
-        });
+        let service = service_fn(move |request| answer(gateway.clone(), request));
+        // How a connection ends is of no interest: a browser that left, mostly.
+        tokio::spawn(serve_connection(socket, service));
     }
 }
 
-type Body = Either<StreamBody, String>;
+pub(crate) type Body = Either<StreamBody, String>;
 
-async fn answer(mut gateway: Gateway, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+pub(crate) async fn answer(
+    mut gateway: Gateway,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     match request.uri().path() {
         "/resource-stream/v1" => Ok(gateway.call(request).await?.map(Either::Left)),
         "/livez" => Ok(Response::new(Either::Right("ok".to_owned()))),

@@ -52,6 +52,7 @@ fn gateway(simulator: &Simulator) -> Gateway {
         .client_for(OneCluster(KubeUpstream::from_config(config).unwrap()))
         .projection_policy(GrantNamed::default())
         .heartbeat_interval(Duration::from_secs(1))
+        .write_timeout(Duration::from_secs(30))
         .build()
         .unwrap()
 }
@@ -104,7 +105,7 @@ async fn five_hundred_clients_that_reset_their_connections_leave_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let app = Router::new().route_service("/resource-stream/v1", gateway.clone());
-    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let server = tokio::spawn(krm_stream_http::serve(listener, app).into_future());
 
     let untils = [
         Until::Asked,

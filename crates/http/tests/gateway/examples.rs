@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use krm_stream_http::DeliveryCheck;
 use krm_stream_simulator::{Simulator, Verb};
 use krm_stream_upstream_kube::KubeUpstream;
 use serde_json::json;
@@ -72,9 +73,9 @@ async fn shows_the_shop(mut stream: SocketStream, simulator: &Simulator) {
 async fn axum_server() -> (Server, Arc<Simulator>) {
     let simulator = axum_per_caller::simulated_cluster().await.unwrap();
     let config = axum_per_caller::config_of(&simulator).unwrap();
-    let app = axum_per_caller::app(KubeUpstream::from_config(config).unwrap()).unwrap();
+    let (app, _) = axum_per_caller::app(KubeUpstream::from_config(config).unwrap()).unwrap();
     let (listener, address) = listener().await;
-    let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let task = tokio::spawn(krm_stream_http::serve(listener, app).into_future());
     (Server { address, task }, Arc::new(simulator))
 }
 
@@ -179,7 +180,7 @@ async fn hyper_server() -> (Server, Arc<Simulator>) {
     let config = hyper_shared::config_of(&simulator).unwrap();
     let gateway = hyper_shared::gateway(KubeUpstream::from_config(config).unwrap()).unwrap();
     let (listener, address) = listener().await;
-    let task = tokio::spawn(async move { hyper_shared::serve(listener, gateway).await.unwrap() });
+    let task = tokio::spawn(async move { hyper_shared::serve(listener, gateway).await });
     (Server { address, task }, Arc::new(simulator))
 }
 
@@ -233,4 +234,23 @@ async fn the_hyper_server_refuses_who_may_not_see_it_though_the_feed_is_warm() {
     assert_eq!(live.text().await, "ok");
     let missing = SocketStream::http1(server.address, request("/nothing", &[])).await;
     assert_eq!(missing.response.status(), 404);
+}
+
+#[tokio::test]
+async fn delivery_is_bounded_through_the_axum_services_routes() {
+    let simulator = axum_per_caller::simulated_cluster().await.unwrap();
+    let config = axum_per_caller::config_of(&simulator).unwrap();
+    let (app, _) = axum_per_caller::app(KubeUpstream::from_config(config).unwrap()).unwrap();
+    let request = Request::get("/resource-stream/v1").body(()).unwrap();
+    DeliveryCheck::new(request).run(app).await.unwrap();
+}
+
+#[tokio::test]
+async fn delivery_is_bounded_through_the_hyper_servers_answers() {
+    let simulator = hyper_shared::simulated_cluster().await.unwrap();
+    let config = hyper_shared::config_of(&simulator).unwrap();
+    let gateway = hyper_shared::gateway(KubeUpstream::from_config(config).unwrap()).unwrap();
+    let service = tower::service_fn(move |request| hyper_shared::answer(gateway.clone(), request));
+    let request = Request::get("/resource-stream/v1").body(()).unwrap();
+    DeliveryCheck::new(request).run(service).await.unwrap();
 }
