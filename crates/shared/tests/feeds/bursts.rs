@@ -96,9 +96,7 @@ async fn wait_for(mut condition: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(2), wait)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_mins(2), wait).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

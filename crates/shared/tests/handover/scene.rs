@@ -1,0 +1,310 @@
+//! What the threads do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use shuttle::future::block_on;
+use shuttle::thread;
+
+use crate::changelog::{Changelog, Identified};
+use crate::handover::{Handover, Place, Visible};
+use crate::sweep::{Frame, Progress, Sink, Sweep};
+
+/// Which threads there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scene {
+    /// Changes, two streams that read all of them, and one that leaves as soon as it can.
+    Changes,
+    /// The same, with streams that join apart: with the state of an earlier moment.
+    Apart,
+    /// More deletions than a stream may owe, each after all have looked: nobody needs another cycle.
+    Deletions,
+}
+
+impl Scene {
+    pub(crate) const ALL: [Self; 3] = [Self::Changes, Self::Apart, Self::Deletions];
+}
+
+/// A mistake that must be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A stream registers after its look, not under the same hold of the lock.
+    RegistersAfterTheLook,
+    /// A change does not wake.
+    DoesNotWake,
+    /// A stream registers, releases the lock, and looks later: it counts as settled before it is.
+    LooksLater,
+    /// Deletions follow each other without waiting for those who were woken.
+    DoesNotWait,
+    /// A stream that leaves stays in the changelog's books.
+    LeavesItsCursor,
+    /// A stream that joins apart takes in what changed only since it rejoined.
+    ForgetsItsPoint,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RegistersAfterTheLook,
+        Self::DoesNotWake,
+        Self::LooksLater,
+        Self::DoesNotWait,
+        Self::LeavesItsCursor,
+        Self::ForgetsItsPoint,
+    ];
+
+    pub(crate) fn scene(self) -> Scene {
+        match self {
+            Self::RegistersAfterTheLook | Self::DoesNotWake | Self::LeavesItsCursor => Scene::Changes,
+            Self::LooksLater | Self::DoesNotWait => Scene::Deletions,
+            Self::ForgetsItsPoint => Scene::Apart,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Uid(&'static str);
+
+impl Identified for Uid {
+    fn uid(&self) -> &str {
+        self.0
+    }
+}
+
+type Feed = Handover<Changelog<Uid, (), u64>>;
+type State = BTreeMap<&'static str, u64>;
+
+/// What a consumer holds. It has no room for more than two objects at once.
+#[derive(Default)]
+struct Consumer {
+    state: State,
+    is_synced: bool,
+    resyncs: usize,
+    room: usize,
+    pushed: bool,
+}
+
+impl Sink<Uid, u64> for Consumer {
+    fn has_room(&self) -> bool {
+        self.room > 0
+    }
+
+    fn push(&mut self, frame: Frame<'_, Uid, u64>) {
+        self.pushed = true;
+        match frame {
+            Frame::Reset => self.is_synced = false,
+            Frame::Upsert {
+                identity, payload, ..
+            } => {
+                self.room -= 1;
+                self.state.insert(identity.0, *payload);
+            }
+            Frame::Deleted { identity } => {
+                self.state.remove(identity.0);
+            }
+            Frame::Synced => self.is_synced = true,
+            Frame::Resync(_) | Frame::SlowConsumer => self.resyncs += 1,
+        }
+    }
+}
+
+/// The last change brings it: whoever holds it has been told of all.
+const LAST: &str = "last";
+
+impl Scene {
+    pub(crate) fn play(self, fault: Option<Fault>) {
+        let depth = match self {
+            Self::Changes | Self::Apart => 8,
+            Self::Deletions => 1,
+        };
+        let mut changelog = Changelog::new(depth);
+        for (uid, value) in [("a", 1), ("b", 2), ("c", 3)] {
+            changelog.upsert(Uid(uid), (), value);
+        }
+        changelog.reach_boundary();
+        let feed = Arc::new(Handover::new(changelog));
+        let streams: Vec<_> = (0..2)
+            .map(|_| {
+                let feed = Arc::clone(&feed);
+                thread::spawn(move || self.follow(&feed, fault))
+            })
+            .collect();
+        let leaver = {
+            let feed = Arc::clone(&feed);
+            thread::spawn(move || self.visit(&feed, fault))
+        };
+        self.append(&feed, fault);
+        let held: Vec<State> = streams.into_iter().map(|stream| stream.join().unwrap()).collect();
+        leaver.join().unwrap();
+        let changelog = feed.read();
+        let there: State = changelog
+            .objects()
+            .map(|object| (object.identity.0, *object.payload))
+            .collect();
+        for state in held {
+            assert_eq!(state, there);
+        }
+        assert_eq!(changelog.size().readers, 0, "all have left");
+        assert_eq!(feed.unsettled(), 0, "nobody is awaited");
+    }
+
+    fn append(self, feed: &Feed, fault: Option<Fault>) {
+        let wake = |woken: bool| {
+            if woken || fault != Some(Fault::DoesNotWake) {
+                Visible::Yes
+            } else {
+                Visible::No
+            }
+        };
+        let upsert = |uid, value, woken| {
+            feed.change(|changelog| {
+                changelog.upsert(Uid(uid), (), value);
+                ((), wake(woken))
+            });
+        };
+        let delete = |uid| {
+            if self == Self::Deletions && fault != Some(Fault::DoesNotWait) {
+                block_on(std::future::poll_fn(|cx| feed.poll_settled(cx)));
+            }
+            feed.change(|changelog| {
+                changelog.delete(uid, ());
+                ((), Visible::Yes)
+            });
+        };
+        match self {
+            Self::Changes | Self::Apart => {
+                upsert("a", 10, true);
+                delete("b");
+                upsert("b", 20, true);
+                delete("c");
+                // Who is woken by the first of these may find nothing to say.
+                upsert("d", 30, true);
+                delete("d");
+                upsert(LAST, 99, false);
+            }
+            Self::Deletions => {
+                for uid in ["a", "b", "c"] {
+                    delete(uid);
+                }
+                upsert(LAST, 99, true);
+            }
+        }
+    }
+
+    /// Reads until it was told of the last change, and says what it holds.
+    fn follow(self, feed: &Feed, fault: Option<Fault>) -> State {
+        let (place, mut sweep, mut consumer) = (feed.enter(), Sweep::new(), Consumer::default());
+        let apart = self.join(feed, &mut sweep, &mut consumer);
+        if let Some(objects) = apart {
+            read_apart(feed, fault, objects, &mut sweep, &mut consumer);
+        }
+        block_on(std::future::poll_fn(|cx| {
+            loop {
+                consumer.room = 2;
+                consumer.pushed = false;
+                let progress = look(feed, place, cx, fault, &mut sweep, &mut consumer);
+                if progress == Progress::BetweenCycles {
+                    sweep.begin_cycle(&feed.read(), &mut consumer);
+                    continue;
+                }
+                if consumer.state.contains_key(LAST) && consumer.is_synced && progress == Progress::Idle {
+                    return Poll::Ready(());
+                }
+                if !consumer.pushed {
+                    return Poll::Pending;
+                }
+            }
+        }));
+        if self == Self::Deletions {
+            assert_eq!(consumer.resyncs, 0, "it kept up");
+        }
+        if fault != Some(Fault::LeavesItsCursor) {
+            sweep.leave(&feed.read());
+        }
+        feed.leave(place);
+        consumer.state
+    }
+
+    /// Joins, looks once, and leaves, perhaps just as it is woken.
+    fn visit(self, feed: &Feed, fault: Option<Fault>) {
+        let (place, mut sweep, mut consumer) = (feed.enter(), Sweep::new(), Consumer::default());
+        let _ = self.join(feed, &mut sweep, &mut consumer);
+        block_on(std::future::poll_fn(|cx| {
+            let _ = look(feed, place, cx, fault, &mut sweep, &mut consumer);
+            Poll::Ready(())
+        }));
+        sweep.leave(&feed.read());
+        feed.leave(place);
+    }
+
+    /// Begins a cycle, apart with what is there now if the scene says so.
+    fn join(
+        self,
+        feed: &Feed,
+        sweep: &mut Sweep<Uid>,
+        consumer: &mut Consumer,
+    ) -> Option<VecDeque<(u32, Uid, u64)>> {
+        let changelog = feed.read();
+        match self {
+            Self::Changes | Self::Deletions => {
+                sweep.begin_cycle(&changelog, consumer);
+                None
+            }
+            Self::Apart => {
+                assert!(sweep.begin_cycle_apart(&changelog, changelog.point(), consumer));
+                let objects = changelog.objects();
+                Some(
+                    objects
+                        .map(|one| (one.slot, one.identity.clone(), *one.payload))
+                        .collect(),
+                )
+            }
+        }
+    }
+}
+
+fn read_apart(
+    feed: &Feed,
+    fault: Option<Fault>,
+    mut objects: VecDeque<(u32, Uid, u64)>,
+    sweep: &mut Sweep<Uid>,
+    consumer: &mut Consumer,
+) {
+    for _ in 0..2 {
+        let Some((_, uid, value)) = objects.pop_front() else {
+            break;
+        };
+        thread::yield_now();
+        consumer.state.insert(uid.0, value);
+    }
+    let next_slot = objects.front().map_or(u32::MAX, |(slot, ..)| *slot);
+    let changelog = feed.read();
+    if fault == Some(Fault::ForgetsItsPoint) {
+        sweep.leave(&changelog);
+        assert!(sweep.begin_cycle_apart(&changelog, changelog.point(), consumer));
+    }
+    sweep.rejoin(&changelog, next_slot);
+}
+
+fn look(
+    feed: &Feed,
+    place: Place,
+    cx: &Context<'_>,
+    fault: Option<Fault>,
+    sweep: &mut Sweep<Uid>,
+    consumer: &mut Consumer,
+) -> Progress {
+    match fault {
+        Some(Fault::RegistersAfterTheLook) => {
+            let progress = sweep.poll(&feed.read(), consumer);
+            drop(feed.look(place, cx.waker()));
+            progress
+        }
+        Some(Fault::LooksLater) => {
+            drop(feed.look(place, cx.waker()));
+            sweep.poll(&feed.read(), consumer)
+        }
+        Some(Fault::DoesNotWake | Fault::DoesNotWait | Fault::LeavesItsCursor | Fault::ForgetsItsPoint)
+        | None => sweep.poll(&feed.look(place, cx.waker()), consumer),
+    }
+}
