@@ -11,8 +11,10 @@
 //! global, and one below a domain of somebody else could clash with theirs. The resource is cluster-scoped, for it speaks
 //! of the whole gateway and of scopes in any namespace; who may create it is the cluster administrator's decision.
 //!
-//! It talks to no API server: it holds no reconciler and no writer of status and Events. Whoever writes one finds every
-//! decision in [`krm_stream_status`].
+//! - [`Reconciler`]: what is to be done about it all, as a state machine without I/O;
+//! - [`DeclaredStreams`]: the task that does it, with a [`KubeStatusWriter`], and with a Lease if there are several replicas.
+//!
+//! Every decision about what is published is that of [`krm_stream_status`].
 //!
 //! ```
 //! use krm_stream_declared::{DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus};
@@ -44,20 +46,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod api;
+mod clock;
+mod controller;
 mod definition;
 mod error;
+mod holding;
+mod lease;
 mod policy;
+mod read;
+mod reconciler;
 mod resolve;
 mod resource;
 mod schema;
 mod status;
+mod watching;
+mod writer;
 
+pub use controller::{DeclaredStreams, DeclaredStreamsBuilder, DeclaredStreamsError};
 pub use definition::{CRD_FILE, custom_resource_definition, definition_json};
 pub use error::DeclaredStreamError;
+pub use lease::{LeaseSettings, LeaseSettingsError};
 pub use policy::DeclaredPolicy;
+pub use read::{ReadError, ReadResource, UnreadableSpec};
+pub use reconciler::{Action, FeedId, Now, ReadAgain, Reconciler, Written};
 pub use resolve::{ResolvedStream, WarmScope};
 pub use resource::{DeclaredScope, DeclaredStream, DeclaredStreamSpec, StreamDeclaration};
 pub use status::{DeclaredStreamStatus, StreamsStatus};
+pub use writer::KubeStatusWriter;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

@@ -51,8 +51,19 @@ impl DeclaredStreamStatus {
     /// it is to be written at all. `generation` is that of the specification whose streams are summed up.
     #[must_use]
     pub fn evaluate(read: Option<&Self>, generation: i64, summary: &StreamSummary, now: Timestamp) -> Self {
+        Self::of(read, generation, summary, Readiness::of(summary.gate()), now)
+    }
+
+    /// The same with gates beside the streams.
+    pub(crate) fn of(
+        read: Option<&Self>,
+        generation: i64,
+        summary: &StreamSummary,
+        readiness: Readiness,
+        now: Timestamp,
+    ) -> Self {
         let mut conditions = read.map(|read| read.conditions.clone()).unwrap_or_default();
-        Readiness::of(summary.gate()).publish(&mut conditions, generation, now);
+        readiness.publish(&mut conditions, generation, now);
         Self {
             observed_generation: Some(generation),
             conditions,

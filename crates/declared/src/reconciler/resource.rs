@@ -1,0 +1,343 @@
+//! One resource: its streams, and where the publishing of its status stands.
+
+use std::cmp::Ordering::Less;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use krm_stream_protocol::{Identity, Moment, ResourceVersion};
+use krm_stream_shared::FeedReport;
+use krm_stream_status::{
+    AfterWrite, Ended, Gate, Level, ReadStatus, Readiness, Retries, StreamSummary, WatchStream, WritePlan,
+    plan_write,
+};
+
+use super::{FeedId, Now, Written};
+use crate::{
+    DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, ReadResource, UnreadableSpec, WarmScope,
+};
+
+/// The reason where the specification cannot be read.
+const INVALID_SPECIFICATION: &str = "InvalidSpecification";
+/// How many reports may wait for a write to end; the oldest are followed without having been published.
+const WAITING_REPORTS: usize = 256;
+/// The least time between writes that do not change Ready.
+const QUIET_PACE: Duration = Duration::from_secs(1);
+/// The backoff after a conflict or a failed write, doubled up to the longest.
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+
+/// One resource.
+#[derive(Debug)]
+pub(super) struct Resource {
+    identity: Identity,
+    version: ResourceVersion,
+    generation: i64,
+    is_terminating: bool,
+    spec: Result<DeclaredStreamSpec, UnreadableSpec>,
+    /// As it was last read, or written since.
+    read: Option<DeclaredStreamStatus>,
+    streams: Vec<Stream>,
+    waiting: VecDeque<(FeedId, FeedReport)>,
+    publishing: Publishing,
+    /// Writes and readings in a row that did not do what they should.
+    failures: u32,
+    last_write: Option<Moment>,
+    /// A write is due at this time that may not go out before.
+    quiet_until: Option<Moment>,
+    seed: u64,
+}
+
+/// One declared stream.
+#[derive(Debug)]
+struct Stream {
+    name: String,
+    feed: Option<(FeedId, WarmScope)>,
+    state: WatchStream,
+}
+
+/// Where publishing stands.
+#[derive(Debug)]
+enum Publishing {
+    /// Nothing is out. On a plan: `Writing`.
+    Idle,
+    /// This status was sent. Stored: `Idle`. Conflict or failure: `Backoff`. Not found: `Gone`.
+    Writing(Box<DeclaredStreamStatus>),
+    /// Until then. After it: `Reading`.
+    Backoff(Moment),
+    /// The resource is being read again. Read: `Idle`. Failed: `Backoff`. Not found: `Gone`.
+    Reading,
+    /// It is gone, or going. There is nothing to publish.
+    Gone,
+}
+
+/// How the feeds of a resource change.
+#[derive(Debug, Default)]
+pub(super) struct FeedChange {
+    pub(super) released: Vec<FeedId>,
+    pub(super) kept: Vec<(FeedId, WarmScope)>,
+}
+
+impl Resource {
+    pub(super) fn new(read: ReadResource, seed: u64) -> Self {
+        Self {
+            publishing: if read.is_terminating {
+                Publishing::Gone
+            } else {
+                Publishing::Idle
+            },
+            identity: read.identity,
+            version: read.version,
+            generation: read.generation,
+            is_terminating: read.is_terminating,
+            spec: read.spec,
+            read: read.status,
+            streams: Vec::new(),
+            waiting: VecDeque::new(),
+            failures: 0,
+            last_write: None,
+            quiet_until: None,
+            seed,
+        }
+    }
+
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.identity.uid
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    pub(super) fn feeds(&self) -> impl Iterator<Item = FeedId> + '_ {
+        self.streams
+            .iter()
+            .filter_map(|stream| stream.feed.as_ref().map(|(feed, _)| *feed))
+    }
+
+    /// Takes in what was read. Returns false if it is older than what is known.
+    pub(super) fn take(&mut self, read: ReadResource) -> bool {
+        if read.version.compare(&self.version) == Some(Less) {
+            return false;
+        }
+        self.version = read.version;
+        self.generation = read.generation;
+        self.spec = read.spec;
+        self.read = read.status;
+        self.is_terminating = read.is_terminating;
+        if self.is_terminating {
+            self.is_gone();
+        }
+        true
+    }
+
+    /// Brings the streams in line with the specification. A stream that stays what it is keeps its feed and its state.
+    pub(super) fn resolve(
+        &mut self,
+        policy: &DeclaredPolicy,
+        mut next_feed: impl FnMut() -> FeedId,
+    ) -> FeedChange {
+        let mut change = FeedChange::default();
+        let mut former = std::mem::take(&mut self.streams);
+        let resolved = match &self.spec {
+            Ok(spec) if !self.is_terminating => spec.resolve(policy),
+            Ok(_) | Err(UnreadableSpec) => Vec::new(),
+        };
+        for resolved in resolved {
+            let scope = resolved.outcome().ok().cloned();
+            let is_same = |stream: &Stream| {
+                stream.name == resolved.name()
+                    && scope.is_some()
+                    && stream.feed.as_ref().map(|(_, scope)| scope) == scope.as_ref()
+            };
+            if let Some(place) = former.iter().position(is_same) {
+                self.streams.push(former.swap_remove(place));
+                continue;
+            }
+            let feed = scope.map(|scope| (next_feed(), scope));
+            change.kept.extend(feed.clone());
+            self.streams.push(Stream {
+                name: resolved.name().to_owned(),
+                state: resolved.initial_stream(),
+                feed,
+            });
+        }
+        change.released = former
+            .into_iter()
+            .filter_map(|stream| stream.feed.map(|(feed, _)| feed))
+            .collect();
+        change
+    }
+
+    /// Something happened to one of its feeds.
+    pub(super) fn report(&mut self, feed: FeedId, report: FeedReport) {
+        if self.waiting.len() == WAITING_REPORTS {
+            self.follow_one();
+        }
+        self.waiting.push_back((feed, report));
+    }
+
+    /// Follows all reports without publishing any.
+    pub(super) fn follow(&mut self) {
+        while self.follow_one() {}
+    }
+
+    fn follow_one(&mut self) -> bool {
+        let Some((feed, report)) = self.waiting.pop_front() else {
+            return false;
+        };
+        let kept = |stream: &&mut Stream| stream.feed.as_ref().is_some_and(|(kept, _)| *kept == feed);
+        if let Some(stream) = self.streams.iter_mut().find(kept) {
+            tell(&mut stream.state, &report);
+        }
+        true
+    }
+
+    /// The next write, if one may go out now.
+    pub(super) fn plan(&mut self, now: Now) -> Option<WritePlan> {
+        match &self.publishing {
+            Publishing::Idle => {}
+            Publishing::Writing(_) | Publishing::Backoff(_) | Publishing::Reading => return None,
+            Publishing::Gone => {
+                self.follow();
+                return None;
+            }
+        }
+        self.quiet_until = None;
+        loop {
+            let desired = self.evaluate(now);
+            let read = ReadStatus {
+                resource_version: &self.version,
+                status: self.read.as_ref(),
+            };
+            // What was read has a version, and a status of this type is an object: there is always a plan or none.
+            if let Some(plan) = plan_write(&read, &desired).ok().flatten() {
+                if plan.changes_ready() || (self.waiting.is_empty() && self.is_quiet(now.moment)) {
+                    self.publishing = Publishing::Writing(Box::new(desired));
+                    self.last_write = Some(now.moment);
+                    self.quiet_until = None;
+                    return Some(plan);
+                }
+            } else {
+                self.failures = 0;
+                self.quiet_until = None;
+            }
+            if !self.follow_one() {
+                return None;
+            }
+        }
+    }
+
+    /// Whether a write that does not change Ready may go out; if not, it is due later.
+    fn is_quiet(&mut self, now: Moment) -> bool {
+        let until = self.last_write.map(|last| last + QUIET_PACE);
+        self.quiet_until = until.filter(|until| now < *until);
+        self.quiet_until.is_none()
+    }
+
+    fn evaluate(&self, now: Now) -> DeclaredStreamStatus {
+        let states = self
+            .streams
+            .iter()
+            .map(|stream| (stream.name.as_str(), stream.state.state()));
+        let summary = StreamSummary::of(states);
+        let readiness = match &self.spec {
+            Ok(_) => Readiness::of(summary.gate()),
+            Err(error) => Readiness::of(Gate::new(
+                Level::Stalled,
+                INVALID_SPECIFICATION,
+                error.to_string(),
+            )),
+        };
+        DeclaredStreamStatus::of(self.read.as_ref(), self.generation, &summary, readiness, now.time)
+    }
+
+    pub(super) fn written(&mut self, now: Moment, written: Written) {
+        let publishing = std::mem::replace(&mut self.publishing, Publishing::Idle);
+        let Publishing::Writing(status) = publishing else {
+            // It is gone since, or nothing was sent.
+            self.publishing = publishing;
+            return;
+        };
+        match written {
+            Written::Answered(AfterWrite::Tell { resource_version, .. }) => {
+                self.failures = 0;
+                // What was read since is newer than what was written.
+                if resource_version.compare(&self.version) != Some(Less) {
+                    self.version = resource_version;
+                    self.read = Some(*status);
+                }
+            }
+            Written::Answered(AfterWrite::ReadAgain) | Written::Failed => self.failed(now),
+            Written::Answered(AfterWrite::Gone) => self.is_gone(),
+        }
+    }
+
+    /// Begins to read it again, if the backoff is over.
+    pub(super) fn begin_reading(&mut self, now: Moment) -> bool {
+        let is_over = matches!(&self.publishing, Publishing::Backoff(until) if *until <= now);
+        if is_over {
+            self.publishing = Publishing::Reading;
+        }
+        is_over
+    }
+
+    /// It was read again.
+    pub(super) fn was_read(&mut self) {
+        if let Publishing::Reading = self.publishing {
+            self.publishing = Publishing::Idle;
+        }
+    }
+
+    pub(super) fn is_gone(&mut self) {
+        self.publishing = Publishing::Gone;
+    }
+
+    pub(super) fn failed(&mut self, now: Moment) {
+        if let Publishing::Gone = self.publishing {
+            return;
+        }
+        let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        self.failures = self.failures.saturating_add(1);
+        let delay = doubled.min(LONGEST_BACKOFF);
+        // Up to a quarter more, another for each failure of each resource.
+        let drawn = self
+            .seed
+            .wrapping_add(u64::from(self.failures))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let thousandths = u32::try_from((drawn >> 33) % 250).unwrap_or_default();
+        self.publishing = Publishing::Backoff(now + delay + delay * thousandths / 1000);
+    }
+
+    /// When it has something to do without being told anything.
+    pub(super) fn due(&self) -> Option<Moment> {
+        match &self.publishing {
+            Publishing::Idle => self.quiet_until,
+            Publishing::Backoff(until) => Some(*until),
+            Publishing::Writing(_) | Publishing::Reading | Publishing::Gone => None,
+        }
+    }
+}
+
+/// Tells the state of a stream what happened to its feed.
+fn tell(stream: &mut WatchStream, report: &FeedReport) {
+    match report {
+        FeedReport::Opened(start) => stream.opened(start),
+        FeedReport::Synced => stream.synced(),
+        FeedReport::SessionEnded(end) => stream.ended(Ended::Session(end)),
+        FeedReport::UnusableEvent => stream.ended(Ended::UnusableEvent),
+        FeedReport::OpenFailed { error, retries_left } => {
+            let retries = if *retries_left {
+                Retries::Left
+            } else {
+                Retries::UsedUp
+            };
+            stream.open_failed(error, retries);
+        }
+        FeedReport::ReopenedInVain => stream.ended_early_again(),
+        FeedReport::Over(end) => stream.feed_ended(end),
+    }
+}

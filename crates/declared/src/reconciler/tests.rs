@@ -1,0 +1,848 @@
+//! The reconciler by schedules, and by random ones. The API server's part is a store in memory.
+
+use std::time::Duration;
+
+use krm_stream_protocol::{
+    FeedEnd, OpenError, ResourceRule, ResourceVersion, ScopePolicy, SessionEnd, Start, StreamError, Target,
+    UpstreamError, UpstreamErrorKind,
+};
+use krm_stream_status::{
+    ConditionStatus, Conditions, EventPlan, EventSeverity, RECONCILING, STALLED, WriteOutcome,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{DeclaredStreamSpec, DeclaredStreamStatus};
+
+/// A resource as an API server stores it, and everything that happened to it.
+#[derive(Debug)]
+struct Cluster {
+    reconciler: Reconciler,
+    stored: Value,
+    version: u64,
+    writes: usize,
+    events: Vec<EventPlan>,
+    /// The feeds that are kept, by the name of their namespace.
+    kept: BTreeMap<FeedId, String>,
+    /// Writes that were asked for and have no answer yet.
+    out: VecDeque<(Identity, WritePlan)>,
+    reads: usize,
+    now: Moment,
+    wall: i64,
+}
+
+impl Cluster {
+    fn new(streams: &[&str]) -> Self {
+        let policy = DeclaredPolicy::new(
+            ScopePolicy::deny_all()
+                .allow_target(Target::default())
+                .allow(ResourceRule::namespaced("", "configmaps")),
+        );
+        let mut cluster = Self {
+            reconciler: Reconciler::new(Arc::new(policy), 7),
+            stored: json!({
+                "apiVersion": "krm-stream.github.io/v1alpha1", "kind": "DeclaredStream",
+                "metadata": {"name": "shop", "uid": "u-1", "generation": 0, "resourceVersion": "1"},
+            }),
+            version: 1,
+            writes: 0,
+            events: Vec::new(),
+            kept: BTreeMap::new(),
+            out: VecDeque::new(),
+            reads: 0,
+            now: Moment::after_origin(Duration::from_secs(1000)),
+            wall: 1_000,
+        };
+        let now = cluster.now();
+        cluster.reconciler.publishes(now, true);
+        cluster.declare(streams);
+        cluster
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            moment: self.now,
+            time: Timestamp::from_unix_seconds(self.wall),
+        }
+    }
+
+    /// The operator declares these namespaces.
+    fn declare(&mut self, streams: &[&str]) {
+        let streams: Vec<Value> = streams
+            .iter()
+            .map(|name| json!({"name": name, "scope": {"version": "v1", "resource": "configmaps", "namespace": name}}))
+            .collect();
+        self.edit(json!({"streams": streams}));
+        self.watch();
+    }
+
+    fn edit(&mut self, spec: Value) {
+        let generation = self.stored["metadata"]["generation"].as_i64().unwrap();
+        self.stored["metadata"]["generation"] = (generation + 1).into();
+        self.stored["spec"] = spec;
+        self.next_version();
+    }
+
+    fn next_version(&mut self) {
+        self.version += 1;
+        self.stored["metadata"]["resourceVersion"] = self.version.to_string().into();
+    }
+
+    fn as_read(&self) -> ReadResource {
+        ReadResource::parse(self.stored.to_string().as_bytes()).unwrap()
+    }
+
+    /// The watch delivers the resource as it is.
+    fn watch(&mut self) {
+        let (now, read) = (self.now(), self.as_read());
+        self.reconciler.read(now, read);
+        self.act();
+    }
+
+    fn act(&mut self) {
+        let actions: Vec<Action> = self.reconciler.actions().collect();
+        for action in actions {
+            match action {
+                Action::Keep { feed, scope } => {
+                    let namespace = scope.scope().namespace().unwrap().to_owned();
+                    assert!(self.kept.insert(feed, namespace).is_none());
+                }
+                Action::Release { feed } => assert!(self.kept.remove(&feed).is_some()),
+                Action::Write { object, plan } => {
+                    assert!(self.out.is_empty(), "one write of a resource is out at a time");
+                    self.out.push_back((object, plan));
+                }
+                Action::Read { object } => {
+                    self.reads += 1;
+                    let (now, read) = (self.now(), self.as_read());
+                    self.reconciler
+                        .read_again(now, &object.uid, ReadAgain::Found(Box::new(read)));
+                    self.act();
+                }
+            }
+        }
+    }
+
+    /// The API server answers the write that is out. Returns whether there was one.
+    fn answer(&mut self) -> bool {
+        let Some((object, plan)) = self.out.pop_front() else {
+            return false;
+        };
+        let body = plan.patch().body().clone();
+        let outcome = if body["metadata"]["resourceVersion"] == self.stored["metadata"]["resourceVersion"] {
+            merge(&mut self.stored["status"], &body["status"]);
+            self.writes += 1;
+            self.next_version();
+            WriteOutcome::Persisted(ResourceVersion::from(self.version.to_string().as_str()))
+        } else {
+            WriteOutcome::Conflict
+        };
+        let after = plan.settle(outcome);
+        if let AfterWrite::Tell { event, .. } = &after {
+            self.events.extend(event.clone());
+        }
+        let now = self.now();
+        self.reconciler
+            .written(now, &object.uid, Written::Answered(after));
+        self.act();
+        true
+    }
+
+    /// Lets all writes out, and all backoffs and pauses pass.
+    fn settle(&mut self) {
+        for _ in 0..1000 {
+            if self.answer() {
+                continue;
+            }
+            let Some(due) = self.reconciler.next_due() else {
+                return;
+            };
+            self.now = self.now.max(due);
+            let now = self.now();
+            self.reconciler.passed(now);
+            self.act();
+        }
+        panic!("it never settles");
+    }
+
+    fn feed(&self, namespace: &str) -> FeedId {
+        let found = self.kept.iter().find(|(_, kept)| *kept == namespace);
+        *found.unwrap().0
+    }
+
+    fn report_to(&mut self, feed: FeedId, report: FeedReport) {
+        let now = self.now();
+        self.reconciler.reported(now, feed, report);
+        self.act();
+    }
+
+    fn report(&mut self, namespace: &str, report: FeedReport) {
+        self.report_to(self.feed(namespace), report);
+    }
+
+    fn open(&mut self, namespace: &str) {
+        self.report(namespace, FeedReport::Opened(Start::Fresh));
+        self.report(namespace, FeedReport::Synced);
+    }
+
+    fn status(&self) -> Option<DeclaredStreamStatus> {
+        self.as_read().status
+    }
+
+    fn ready(&self) -> (ConditionStatus, String, String) {
+        let status = self.status().unwrap();
+        let ready = status.conditions.get("Ready").unwrap();
+        (ready.status, ready.reason.to_string(), ready.message.clone())
+    }
+
+    fn reasons(&self) -> Vec<(EventSeverity, &str)> {
+        self.events
+            .iter()
+            .map(|event| (event.severity(), event.reason()))
+            .collect()
+    }
+
+    /// What kstatus makes of the object, with its conditions in both orders.
+    fn kstatus(&self) -> &'static str {
+        let mut conditions = self.status().unwrap().conditions.as_slice().to_vec();
+        let read = |conditions: &[krm_stream_status::Condition]| {
+            for held in conditions {
+                match (&*held.type_, held.status) {
+                    (RECONCILING, ConditionStatus::True) => return "InProgress",
+                    (STALLED, ConditionStatus::True) => return "Failed",
+                    _ => {}
+                }
+            }
+            "Current"
+        };
+        let reading = read(&conditions);
+        conditions.reverse();
+        assert_eq!(read(&conditions), reading);
+        reading
+    }
+}
+
+/// RFC 7386, section 2.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            target.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}
+
+fn unavailable() -> UpstreamError {
+    UpstreamError::new(UpstreamErrorKind::Unavailable)
+}
+
+/// Two streams that are ready, and all of it published.
+fn ready() -> Cluster {
+    let mut cluster = Cluster::new(&["a", "b"]);
+    cluster.open("a");
+    cluster.open("b");
+    cluster.settle();
+    assert_eq!(cluster.ready().0, ConditionStatus::True);
+    cluster
+}
+
+#[test]
+fn a_resource_that_becomes_ready_says_so_and_its_feeds_are_kept() {
+    let mut cluster = Cluster::new(&["a", "b"]);
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "Replaying");
+    assert_eq!(cluster.kstatus(), "InProgress");
+    cluster.open("a");
+    cluster.open("b");
+    cluster.settle();
+    assert_eq!(cluster.kstatus(), "Current");
+    let status = cluster.status().unwrap();
+    assert_eq!(status.observed_generation, Some(1));
+    assert_eq!(status.streams.unwrap().summary, "2/2");
+    let normal = EventSeverity::Normal;
+    assert_eq!(
+        cluster.reasons(),
+        [(normal, "Replaying"), (normal, "AllStreamsReady")]
+    );
+}
+
+#[test]
+fn routine_ends_write_nothing_and_tell_nothing() {
+    let mut cluster = ready();
+    let (writes, events, version) = (cluster.writes, cluster.events.len(), cluster.version);
+    for round in 0..20_u32 {
+        for namespace in ["a", "b"] {
+            cluster.report(namespace, FeedReport::SessionEnded(SessionEnd::Closed));
+            let failed = FeedReport::OpenFailed {
+                error: unavailable().into(),
+                retries_left: true,
+            };
+            cluster.report(namespace, failed);
+            let start = Start::After(round.to_string().as_str().into());
+            cluster.report(namespace, FeedReport::Opened(start));
+        }
+        cluster.wall += 300;
+        cluster.settle();
+    }
+    assert_eq!(
+        (cluster.writes, cluster.events.len(), cluster.version),
+        (writes, events, version)
+    );
+}
+
+#[test]
+fn an_expired_version_is_two_writes_and_two_normal_events_even_if_it_is_over_at_once() {
+    let mut cluster = ready();
+    let (writes, events) = (cluster.writes, cluster.events.len());
+    // All of it comes before the first write is answered.
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    cluster.open("a");
+    cluster.settle();
+    assert_eq!(cluster.writes - writes, 2);
+    let normal = EventSeverity::Normal;
+    assert_eq!(
+        cluster.reasons()[events..],
+        [(normal, "Replaying"), (normal, "AllStreamsReady")]
+    );
+}
+
+#[test]
+fn ten_expired_versions_are_told_in_the_same_words() {
+    let mut cluster = ready();
+    let mut messages = BTreeSet::new();
+    for round in 0..10 {
+        let text = format!("too old resource version: {round} ({round}00)");
+        let error = unavailable().with_cause(text.clone());
+        cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+        cluster.settle();
+        messages.insert(cluster.ready().2);
+        cluster.open("a");
+        cluster.settle();
+        cluster.report(
+            "a",
+            FeedReport::OpenFailed {
+                error: error.into(),
+                retries_left: false,
+            },
+        );
+        cluster.settle();
+        messages.insert(cluster.ready().2);
+        assert!(!cluster.stored.to_string().contains(&text));
+        cluster.open("a");
+        cluster.settle();
+    }
+    assert_eq!(messages.len(), 2, "{messages:?}");
+}
+
+#[test]
+fn removed_rights_are_one_warning_and_their_return_clears_it() {
+    let mut cluster = ready();
+    let events = cluster.events.len();
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Closed));
+    let refused = UpstreamError::forbidden(Some("canary-text of the api server"));
+    cluster.report("a", FeedReport::Over(FeedEnd::Refused(refused.clone())));
+    cluster.settle();
+    assert_eq!(cluster.kstatus(), "Failed");
+    assert_eq!(cluster.ready().1, "WatchNotPermitted");
+    for _ in 0..5 {
+        cluster.wall += 30;
+        cluster.report("a", FeedReport::Over(FeedEnd::NotOpened(refused.clone())));
+        cluster.settle();
+    }
+    assert_eq!(
+        cluster.reasons()[events..],
+        [(EventSeverity::Warning, "WatchNotPermitted")]
+    );
+
+    // An old reason is not kept: the right is granted, but now the API server is away.
+    cluster.report("a", FeedReport::Over(FeedEnd::NotOpened(unavailable())));
+    cluster.settle();
+    let (_, reason, message) = cluster.ready();
+    assert_eq!(reason, "WatchError");
+    assert!(
+        message.contains("cannot be reached") && !message.contains("allow"),
+        "{message}"
+    );
+
+    cluster.open("a");
+    cluster.settle();
+    assert_eq!(cluster.kstatus(), "Current");
+    let stored = cluster.stored.to_string();
+    for old in [
+        "canary-text",
+        "WatchNotPermitted",
+        "WatchError",
+        "cannot be reached",
+    ] {
+        assert!(!stored.contains(old), "{old} in {stored}");
+    }
+}
+
+#[test]
+fn what_cannot_be_watched_is_told_in_words_and_holds_up_nothing_else() {
+    let mut cluster = Cluster::new(&["a"]);
+    let all = json!({"version": "v1", "resource": "configmaps"});
+    let bad =
+        json!({"version": "v1", "resource": "configmaps", "namespace": "a", "labelSelector": "a in (b"});
+    let unlisted = json!({"version": "v1", "resource": "secrets", "namespace": "a"});
+    for (scope, words) in [
+        (all, "all-namespaces"),
+        (bad, "labelSelector"),
+        (unlisted, "resource"),
+    ] {
+        cluster.edit(json!({"streams": [
+            {"name": "a", "scope": {"version": "v1", "resource": "configmaps", "namespace": "a"}},
+            {"name": "odd", "scope": scope},
+        ]}));
+        cluster.watch();
+        cluster.open("a");
+        cluster.settle();
+        assert_eq!(cluster.kstatus(), "Failed");
+        let (_, _, message) = cluster.ready();
+        let message = message.replace("all namespaces", "all-namespaces");
+        assert!(
+            message.starts_with("odd: ") && message.contains(words),
+            "{message}"
+        );
+        assert_eq!(cluster.status().unwrap().streams.unwrap().summary, "1/2");
+        assert_eq!(cluster.kept.len(), 1);
+    }
+    // A kind that the API server does not serve is known only when it is opened.
+    cluster.declare(&["a"]);
+    let not_found = UpstreamError::new(UpstreamErrorKind::NotFound);
+    cluster.report("a", FeedReport::Over(FeedEnd::NotOpened(not_found)));
+    cluster.settle();
+    assert!(
+        cluster
+            .ready()
+            .2
+            .contains("does not serve this group, version and resource")
+    );
+}
+
+#[test]
+fn nothing_to_stream_is_ready_and_a_specification_that_cannot_be_read_is_not() {
+    let mut cluster = Cluster::new(&[]);
+    cluster.settle();
+    assert_eq!(cluster.kstatus(), "Current");
+    assert_eq!(cluster.ready().1, "NoResolvedTypes");
+    assert_eq!(cluster.status().unwrap().streams.unwrap().summary, "0/0");
+
+    cluster.edit(json!({"streams": {"not": "a list"}}));
+    cluster.watch();
+    cluster.settle();
+    assert_eq!(cluster.kstatus(), "Failed");
+    assert_eq!(cluster.ready().1, "InvalidSpecification");
+}
+
+#[test]
+fn an_edit_while_the_old_session_ends_reports_the_new_generation_and_keeps_what_stays() {
+    let mut cluster = ready();
+    let (old, kept) = (cluster.feed("b"), cluster.feed("a"));
+    cluster.declare(&["a", "c"]);
+    // The end of the feed that was let go of comes after the edit: it is nobody's news.
+    cluster.report_to(
+        old,
+        FeedReport::Over(FeedEnd::Refused(UpstreamError::forbidden(None))),
+    );
+    cluster.settle();
+    assert_eq!(cluster.feed("a"), kept, "an unchanged stream keeps its feed");
+    let status = cluster.status().unwrap();
+    assert_eq!(status.observed_generation, Some(2));
+    let generations = status
+        .conditions
+        .as_slice()
+        .iter()
+        .map(|held| held.observed_generation);
+    assert!(generations.into_iter().all(|generation| generation == Some(2)));
+    let figures = status.streams.unwrap();
+    assert_eq!((figures.summary.as_str(), figures.blocked), ("1/2", 0));
+    assert_eq!(figures.pending_sample, ["c"]);
+    cluster.open("c");
+    cluster.settle();
+    assert_eq!(cluster.status().unwrap().streams.unwrap().summary, "2/2");
+}
+
+#[test]
+fn a_status_of_the_old_generation_never_lands_on_an_edited_specification() {
+    let mut cluster = ready();
+    // The write for the old generation is out when the operator edits.
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    assert_eq!(cluster.out.len(), 1);
+    cluster.edit(json!({"streams": []}));
+    let writes = cluster.writes;
+    assert!(cluster.answer());
+    assert_eq!(cluster.writes, writes, "the API server refused it");
+    cluster.settle();
+    assert_eq!(cluster.reads, 1, "it was read again");
+    let status = cluster.status().unwrap();
+    assert_eq!(status.observed_generation, Some(2));
+    assert_eq!(cluster.ready().1, "NoResolvedTypes");
+    assert!(cluster.kept.is_empty());
+}
+
+#[test]
+fn conflicts_in_a_row_are_spaced_and_end_as_one_write() {
+    let mut cluster = ready();
+    let writes = cluster.writes;
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        cluster.next_version();
+        assert!(cluster.answer());
+        assert!(cluster.out.is_empty(), "nothing is repeated blindly");
+        let due = cluster.reconciler.next_due().unwrap();
+        waits.push(due.since(cluster.now));
+        cluster.now = due;
+        let now = cluster.now();
+        cluster.reconciler.passed(now);
+        cluster.act();
+    }
+    assert!(
+        waits[0] >= Duration::from_millis(250) && waits[0] < Duration::from_millis(320),
+        "{waits:?}"
+    );
+    assert!(
+        waits.is_sorted() && waits[7] >= Duration::from_secs(30),
+        "{waits:?}"
+    );
+    cluster.settle();
+    assert_eq!(cluster.writes, writes + 1);
+}
+
+#[test]
+fn a_write_that_failed_is_read_again_and_one_whose_object_is_gone_is_not() {
+    let mut cluster = ready();
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    cluster.out.clear();
+    let now = cluster.now();
+    cluster.reconciler.written(now, "u-1", Written::Failed);
+    cluster.settle();
+    assert_eq!(cluster.reads, 1);
+    assert_eq!(cluster.ready().1, "Replaying");
+
+    cluster.open("a");
+    cluster.out.clear();
+    let now = cluster.now();
+    cluster
+        .reconciler
+        .written(now, "u-1", Written::Answered(AfterWrite::Gone));
+    cluster.settle();
+    assert_eq!((cluster.reads, cluster.out.len()), (1, 0));
+}
+
+#[test]
+fn deleting_the_resource_ends_its_feeds_however_it_is_seen() {
+    type Happens = fn(&mut Cluster);
+    let ways: [(&str, Happens); 4] = [
+        ("a deletion", |cluster| cluster.reconciler.deleted("u-1")),
+        ("a snapshot without it", |cluster| {
+            cluster.reconciler.snapshot_began();
+            cluster.reconciler.snapshot_complete();
+        }),
+        ("the definition is gone", |cluster| {
+            cluster.reconciler.not_served();
+        }),
+        ("it waits for a finalizer", |cluster| {
+            cluster.stored["metadata"]["deletionTimestamp"] = "2026-08-01T09:30:00Z".into();
+            cluster.next_version();
+            cluster.watch();
+        }),
+    ];
+    for (way, happens) in ways {
+        let mut cluster = ready();
+        let writes = cluster.writes;
+        happens(&mut cluster);
+        cluster.act();
+        assert!(cluster.kept.is_empty(), "{way}");
+        assert_eq!(cluster.reconciler.feeds(), 0);
+        cluster.settle();
+        assert_eq!(cluster.writes, writes, "{way}");
+    }
+}
+
+#[test]
+fn one_that_was_recreated_is_another_one() {
+    let mut cluster = ready();
+    let old = cluster.feed("a");
+    cluster.stored["metadata"]["uid"] = "u-2".into();
+    cluster.stored["status"].take();
+    cluster.next_version();
+    cluster.watch();
+    assert_ne!(cluster.feed("a"), old);
+    assert_eq!(cluster.kept.len(), 2);
+    // The deletion of the former one comes late, if at all.
+    cluster.reconciler.deleted("u-1");
+    cluster.act();
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "Replaying");
+}
+
+#[test]
+fn a_snapshot_that_has_it_changes_nothing_and_an_old_state_is_not_believed() {
+    let mut cluster = ready();
+    let (writes, old) = (cluster.writes, cluster.as_read());
+    cluster.reconciler.snapshot_began();
+    cluster.watch();
+    cluster.reconciler.snapshot_complete();
+    cluster.act();
+    cluster.declare(&["c"]);
+    let now = cluster.now();
+    cluster.reconciler.read(now, old);
+    cluster.act();
+    assert_eq!(cluster.kept.values().collect::<Vec<_>>(), ["c"]);
+    cluster.settle();
+    assert_eq!(cluster.writes, writes + 1);
+}
+
+#[test]
+fn only_the_one_that_publishes_writes_and_the_next_one_goes_on_without_a_gap() {
+    let mut cluster = ready();
+    let (writes, events) = (cluster.writes, cluster.events.len());
+    let now = cluster.now();
+    cluster.reconciler.publishes(now, false);
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    cluster.open("a");
+    cluster.report("b", FeedReport::Over(FeedEnd::Unavailable(None)));
+    cluster.settle();
+    assert_eq!(
+        (cluster.writes, cluster.events.len(), cluster.kept.len()),
+        (writes, events, 2)
+    );
+
+    cluster.reconciler.publishes(now, true);
+    cluster.act();
+    cluster.settle();
+    assert_eq!(cluster.writes, writes + 1, "what is, and not what was");
+    assert_eq!(cluster.ready().1, "WatchError");
+    // Another replica that has the same is of the same opinion: there is nothing to write.
+    cluster.reconciler.publishes(now, false);
+    cluster.reconciler.publishes(now, true);
+    cluster.act();
+    assert!(cluster.out.is_empty());
+}
+
+#[test]
+fn many_streams_that_begin_are_summed_up_in_few_writes() {
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut cluster = Cluster::new(&names);
+    for (number, name) in names.iter().enumerate() {
+        cluster.open(name);
+        // Each write takes as long as ten streams to open; all of it passes within a second.
+        if number % 10 == 0 {
+            cluster.answer();
+        }
+    }
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "AllStreamsReady");
+    assert!(cluster.writes <= 3, "{} writes", cluster.writes);
+    assert_eq!(cluster.events.len(), 2);
+}
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum Step {
+    Report(usize, Happening),
+    Declare(usize),
+    InBetween,
+    Answer,
+    Fail,
+    Settle,
+    Clock(i64),
+    Lease(bool),
+    Snapshot,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    Fresh,
+    Resumed,
+    Synced,
+    Closed,
+    Expired,
+    Failed,
+    Unusable,
+    Retry,
+    UsedUp,
+    Forbidden,
+    InVain,
+    Over,
+    Slow,
+}
+
+impl Happening {
+    fn report(self) -> FeedReport {
+        let failed = |retries_left| FeedReport::OpenFailed {
+            error: OpenError::Failed(unavailable()),
+            retries_left,
+        };
+        match self {
+            Self::Fresh => FeedReport::Opened(Start::Fresh),
+            Self::Resumed => FeedReport::Opened(Start::After("5".into())),
+            Self::Synced => FeedReport::Synced,
+            Self::Closed => FeedReport::SessionEnded(SessionEnd::Closed),
+            Self::Expired => FeedReport::SessionEnded(SessionEnd::Expired),
+            Self::Failed => FeedReport::SessionEnded(SessionEnd::Failed(unavailable())),
+            Self::Unusable => FeedReport::UnusableEvent,
+            Self::Retry => failed(true),
+            Self::UsedUp => failed(false),
+            Self::Forbidden => FeedReport::Over(FeedEnd::Refused(UpstreamError::forbidden(None))),
+            Self::InVain => FeedReport::ReopenedInVain,
+            Self::Over => FeedReport::Over(FeedEnd::Unavailable(Some(unavailable()))),
+            Self::Slow => FeedReport::Over(FeedEnd::Fatal(StreamError::internal("the scope is too large"))),
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let happening = prop::sample::select(vec![
+        Happening::Fresh,
+        Happening::Resumed,
+        Happening::Synced,
+        Happening::Closed,
+        Happening::Expired,
+        Happening::Failed,
+        Happening::Unusable,
+        Happening::Retry,
+        Happening::UsedUp,
+        Happening::Forbidden,
+        Happening::InVain,
+        Happening::Over,
+        Happening::Slow,
+    ]);
+    prop_oneof![
+        12 => (0..4_usize, happening).prop_map(|(feed, happening)| Step::Report(feed, happening)),
+        2 => (0..4_usize).prop_map(Step::Declare),
+        1 => Just(Step::InBetween),
+        6 => Just(Step::Answer),
+        1 => Just(Step::Fail),
+        3 => Just(Step::Settle),
+        2 => (-5..100_i64).prop_map(Step::Clock),
+        2 => any::<bool>().prop_map(Step::Lease),
+        1 => Just(Step::Snapshot),
+    ]
+}
+
+/// What Ready says.
+fn said(status: Option<&DeclaredStreamStatus>) -> Option<(ConditionStatus, String)> {
+    let ready = status?.conditions.get("Ready")?;
+    Some((ready.status, ready.reason.to_string()))
+}
+
+fn status_of(conditions: &Conditions, type_: &str) -> Option<ConditionStatus> {
+    conditions.get(type_).map(|held| held.status)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_status_is_sound_and_each_change_of_ready_is_one_event(
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let names = ["a", "b", "c", "d"];
+        let mut cluster = Cluster::new(&names[..2]);
+        for step in steps {
+            let (before, writes, events) = (cluster.status(), cluster.writes, cluster.events.len());
+            match step {
+                Step::Report(feed, happening) => {
+                    let feed = cluster.kept.keys().nth(feed).copied();
+                    if let Some(feed) = feed {
+                        cluster.report_to(feed, happening.report());
+                    }
+                }
+                Step::Declare(count) => cluster.declare(&names[..count]),
+                Step::InBetween => cluster.next_version(),
+                Step::Answer => {
+                    cluster.answer();
+                }
+                Step::Fail => {
+                    if cluster.out.pop_front().is_some() {
+                        let now = cluster.now();
+                        cluster.reconciler.written(now, "u-1", Written::Failed);
+                        cluster.act();
+                    }
+                }
+                // Checked write by write below.
+                Step::Settle => {
+                    if let Some(due) = cluster.reconciler.next_due() {
+                        cluster.now = cluster.now.max(due);
+                        let now = cluster.now();
+                        cluster.reconciler.passed(now);
+                        cluster.act();
+                    }
+                }
+                Step::Clock(seconds) => cluster.wall += seconds,
+                Step::Lease(publishes) => {
+                    let now = cluster.now();
+                    cluster.reconciler.publishes(now, publishes);
+                    cluster.act();
+                }
+                Step::Snapshot => {
+                    cluster.reconciler.snapshot_began();
+                    cluster.watch();
+                    cluster.reconciler.snapshot_complete();
+                    cluster.act();
+                }
+            }
+            let after = cluster.status();
+
+            // A write where the status changed, and nowhere else.
+            prop_assert_eq!(cluster.writes - writes, usize::from(before != after));
+            // One Event for each persisted change of what Ready says.
+            let is_news = said(before.as_ref()) != said(after.as_ref());
+            prop_assert_eq!(cluster.events.len() - events, usize::from(is_news));
+            let Some(after) = after else { continue };
+            let stalled = status_of(&after.conditions, STALLED);
+            let reconciling = status_of(&after.conditions, RECONCILING);
+            prop_assert!(stalled.is_some() && reconciling.is_some());
+            prop_assert!((stalled, reconciling) != (Some(ConditionStatus::True), Some(ConditionStatus::True)));
+            prop_assert_eq!(after.conditions.is_ready(), cluster.kstatus() == "Current");
+            if is_news {
+                let warns = cluster.events.last().unwrap().severity() == EventSeverity::Warning;
+                prop_assert_eq!(warns, stalled == Some(ConditionStatus::True));
+            }
+            let Some(before) = before else { continue };
+            for held in before.conditions.as_slice() {
+                let now = after.conditions.get(&held.type_).unwrap();
+                prop_assert!(
+                    now.status != held.status || now.last_transition_time == held.last_transition_time,
+                    "the time of {} moved without its status", held.type_
+                );
+                prop_assert!(now.last_transition_time >= held.last_transition_time);
+            }
+        }
+
+        // In the end what is published is what is, for the specification that is.
+        let now = cluster.now();
+        cluster.reconciler.publishes(now, true);
+        cluster.act();
+        cluster.watch();
+        cluster.settle();
+        let generation = cluster.stored["metadata"]["generation"].as_i64();
+        let status = cluster.status().unwrap();
+        prop_assert_eq!(status.observed_generation, generation);
+        let declared = serde_json::from_value::<DeclaredStreamSpec>(cluster.stored["spec"].clone()).unwrap();
+        prop_assert_eq!(cluster.kept.len(), declared.streams.len());
+        for name in cluster.kept.values().cloned().collect::<Vec<_>>() {
+            cluster.open(&name);
+            cluster.report(&name, FeedReport::Opened(Start::After("9".into())));
+        }
+        cluster.settle();
+        prop_assert!(cluster.status().unwrap().conditions.is_ready());
+        let (writes, version) = (cluster.writes, cluster.version);
+        cluster.watch();
+        cluster.settle();
+        prop_assert_eq!((cluster.writes, cluster.version), (writes, version), "settled is settled");
+    }
+}

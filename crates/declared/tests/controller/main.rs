@@ -1,0 +1,274 @@
+//! The whole controller against an API server in a process.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod world;
+
+use krm_stream_simulator::{Ending, Fault, RequestMatch, Rule, Status, Verb};
+use serde_json::json;
+
+use world::{World, configmaps};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_routine_recycles_are_no_news() {
+    let world = World::installed().await;
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+    // An Event comes after the write that it tells of.
+    world.until(|| world.events().len() == 2).await;
+    let (writes, events, version) = (world.status_writes(), world.events().len(), world.version("shop"));
+    let recycles = world.closed();
+    for round in 1..=20 {
+        world.until(|| world.open_watches("configmaps") == 1).await;
+        world
+            .simulator
+            .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+        world.until(|| world.closed() == recycles + round).await;
+    }
+    world.until(|| world.open_watches("configmaps") == 1).await;
+    assert_eq!(world.ready("shop"), ("True".into(), "AllStreamsReady".into()));
+    assert_eq!((world.status_writes(), world.events().len()), (writes, events));
+    assert_eq!(world.version("shop"), version);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_version_is_replaying_then_streaming_in_two_writes_and_two_normal_events() {
+    let world = World::installed().await;
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+    // An Event comes after the write that it tells of.
+    world.until(|| world.events().len() == 2).await;
+    let (writes, events) = (world.status_writes(), world.events().len());
+    world.expire("configmaps");
+    world.until(|| world.events().len() == events + 2).await;
+    let told: Vec<_> = world.events().split_off(events);
+    assert_eq!(
+        told,
+        [
+            ("Normal".to_owned(), "Replaying".to_owned()),
+            ("Normal".to_owned(), "AllStreamsReady".to_owned())
+        ]
+    );
+    assert_eq!(world.status_writes(), writes + 2);
+    world.until_ready("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_rights_are_one_warning_in_words_and_their_return_is_ready_again() {
+    let world = World::installed().await;
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+    // An Event comes after the write that it tells of.
+    world.until(|| world.events().len() == 2).await;
+    let events = world.events().len();
+    let access = world.simulator.access();
+    access.set_rules([
+        Rule::allow(),
+        Rule::deny().verbs(["list", "watch"]).resource("", "configmaps"),
+    ]);
+    world
+        .simulator
+        .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+    world
+        .until(|| world.condition("shop", "Stalled").0 == "True")
+        .await;
+    assert_eq!(world.ready("shop"), ("False".into(), "WatchNotPermitted".into()));
+    let (_, _, message) = world.condition("shop", "Ready");
+    assert!(
+        message.contains("grant the watching identity list and watch"),
+        "{message}"
+    );
+    // It is tried again, and told once.
+    let asked = world.watches("configmaps");
+    world.until(|| world.watches("configmaps") > asked).await;
+    world.until(|| world.events().len() > events).await;
+    let warned = [("Warning".to_owned(), "WatchNotPermitted".to_owned())];
+    assert_eq!(world.events().split_off(events), warned);
+
+    access.set_rules([]);
+    world.until_ready("shop").await;
+    assert_eq!(world.condition("shop", "Stalled").0, "False");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_specification_is_edited_and_its_resource_deleted() {
+    let world = World::installed().await;
+    let _replica = world.start(None);
+    world.declare(
+        "shop",
+        &json!([
+            configmaps("settings", "shop"),
+            {"name": "typo", "scope": {"group": "apps", "version": "v1", "resource": "deploymentz", "namespace": "shop"}},
+            {"name": "all", "scope": {"version": "v1", "resource": "configmaps"}},
+        ]),
+    );
+    world
+        .until(|| {
+            world
+                .simulator
+                .get("declaredstreams.krm-stream.github.io", "", "shop")
+                .unwrap()["status"]["streams"]["summary"]
+                == "1/3"
+        })
+        .await;
+    let (_, _, message) = world.condition("shop", "Ready");
+    assert!(message.starts_with("typo: "), "{message}");
+
+    world.declare(
+        "shop",
+        &json!([configmaps("settings", "shop"), configmaps("team", "team-a")]),
+    );
+    world.until_ready("shop").await;
+    let object = world
+        .simulator
+        .get("declaredstreams.krm-stream.github.io", "", "shop")
+        .unwrap();
+    assert_eq!(object["status"]["observedGeneration"], 2);
+    assert_eq!(object["metadata"]["generation"], 2);
+    assert_eq!(object["status"]["streams"]["summary"], "2/2");
+    assert_eq!(object["status"]["streams"].get("pendingSample"), None);
+    world.until(|| world.open_watches("configmaps") == 2).await;
+
+    world
+        .simulator
+        .delete("declaredstreams.krm-stream.github.io", "", "shop")
+        .unwrap();
+    world.until(|| world.open_watches("configmaps") == 0).await;
+    world.until(|| world.feeds.count() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_meets_somebody_elses_is_dropped_and_done_again() {
+    let world = World::installed().await;
+    let status_writes = RequestMatch::any()
+        .verb(Verb::Patch)
+        .filter(|request| request.subresource() == "status");
+    let conflict = Status::new(409, "the object has been modified").reason("Conflict");
+    let conflicts = world
+        .simulator
+        .faults()
+        .add(status_writes.times(3), Fault::status(&conflict));
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+    assert_eq!(world.simulator.faults().hits(conflicts), 3);
+    assert!(world.gets("declaredstreams") >= 3, "each conflict is read again");
+    // What did not persist was not told.
+    assert!(world.events().len() <= 2, "{:?}", world.events());
+
+    // A write of somebody else's in between is not lost.
+    let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+    world
+        .simulator
+        .patch("declaredstreams.krm-stream.github.io", "", "shop", &label)
+        .unwrap();
+    world.expire("configmaps");
+    world.until(|| world.events().len() >= 3).await;
+    world.until_ready("shop").await;
+    let object = world
+        .simulator
+        .get("declaredstreams.krm-stream.github.io", "", "shop")
+        .unwrap();
+    assert_eq!(object["metadata"]["labels"]["touched"], "yes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_definition_it_waits_and_takes_it_up_when_it_is_installed() {
+    let world = World::bare().await;
+    let _replica = world.start(None);
+    world.until(|| world.watches("declaredstreams") >= 2).await;
+    assert_eq!(world.feeds.count(), 0);
+    assert_eq!(world.reports("watching declared streams"), 0, "it is no trouble");
+
+    world.install();
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+
+    // It is removed again, with all resources: their feeds end.
+    world.uninstall();
+    world.until(|| world.feeds.count() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_replicas_both_keep_feeds_warm_and_one_publishes_until_it_hands_over() {
+    let world = World::installed().await;
+    let first = world.start(Some("pod-1"));
+    world.until(|| world.holder().as_deref() == Some("pod-1")).await;
+    let second = world.start(Some("pod-2"));
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+    world.until(|| world.open_watches("configmaps") == 2).await;
+    assert_eq!(world.holder().as_deref(), Some("pod-1"));
+    world.until_told_ready().await;
+    let events = world.events().len();
+    assert!(events <= 2, "told by one of them: {events}");
+
+    // The holder goes, and gives the Lease up: the other one takes over without any news.
+    let writes = world.status_writes();
+    first.stop().await;
+    assert!(world.holder() != Some("pod-1".into()));
+    world.until(|| world.holder().as_deref() == Some("pod-2")).await;
+    world.until(|| world.open_watches("configmaps") == 1).await;
+    assert_eq!((world.status_writes(), world.events().len()), (writes, events));
+    world.expire("configmaps");
+    world.until(|| world.events().len() == events + 2).await;
+    world.until_ready("shop").await;
+
+    // This one dies without a word; the next takes over when the Lease has run out.
+    let third = world.start(Some("pod-3"));
+    world.until(|| world.open_watches("configmaps") == 2).await;
+    drop(second);
+    world.until(|| world.holder().as_deref() == Some("pod-3")).await;
+    let lease = world
+        .simulator
+        .get("leases.coordination.k8s.io", "gateway", "declared")
+        .unwrap();
+    assert_eq!(lease["spec"]["leaseTransitions"], 2);
+    world.expire("configmaps");
+    world.until(|| world.events().len() == events + 4).await;
+    third.stop().await;
+    assert_eq!(world.holder(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_and_status_are_as_an_api_server_takes_them() {
+    let world = World::installed().await;
+    let _replica = world.start(Some("pod-1"));
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_told_ready().await;
+    let event = world.event(0);
+    assert_eq!(
+        event["metadata"]["namespace"], "default",
+        "the object has no namespace"
+    );
+    assert!(event["metadata"]["name"].as_str().unwrap().starts_with("shop."));
+    assert_eq!(event["regarding"]["kind"], "DeclaredStream");
+    assert_eq!(event["regarding"]["apiVersion"], "krm-stream.github.io/v1alpha1");
+    let object = world
+        .simulator
+        .get("declaredstreams.krm-stream.github.io", "", "shop")
+        .unwrap();
+    assert_eq!(event["regarding"]["uid"], object["metadata"]["uid"]);
+    assert_eq!(event["action"], "Reconcile");
+    assert_eq!(event["reportingController"], "krm-stream.github.io/declared");
+    assert_eq!(event["reportingInstance"], "pod-1");
+    // Six digits: Kubernetes parses no others.
+    let time = event["eventTime"].as_str().unwrap();
+    assert_eq!(time.len(), "2026-08-01T09:30:00.000000Z".len(), "{time}");
+    let writes: Vec<String> = world
+        .simulator
+        .requests()
+        .iter()
+        .filter(|request| request.verb() == Verb::Patch && request.resource() == "declaredstreams")
+        .map(|request| request.path().to_owned())
+        .collect();
+    assert!(!writes.is_empty());
+    assert!(
+        writes
+            .iter()
+            .all(|path| path == "/apis/krm-stream.github.io/v1alpha1/declaredstreams/shop/status")
+    );
+}
