@@ -222,9 +222,8 @@ impl GatewayStream {
                 Ok(joined) => self.has_joined(joined),
                 Err(error) => self.end_anyhow(error, unsent),
             },
-            Stage::Joined { .. } if self.standing.is_checking() => return Poll::Pending,
+            Stage::Joined { .. } | Stage::Reading(_) if self.standing.is_checking() => return Poll::Pending,
             Stage::Joined { .. } => self.begin_cycle(),
-            Stage::Reading(_) if self.standing.is_checking() => return Poll::Pending,
             Stage::Reading(_) => return self.read(cx),
             Stage::Ending(_) => {}
         }

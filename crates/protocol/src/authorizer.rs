@@ -29,7 +29,8 @@ pub trait Authorizer: Send + Sync {
     /// or lets checks wait for their turn. This is what a gateway calls.
     ///
     /// An answer that was asked for before [`Check::trigger`] must not be given. [`Check::sent`] must be called once the
-    /// question is really put: the time that a check may take at a cycle's begin is counted from there.
+    /// question is really put, or [`Check::sent_at`] where that was before: the time that a check may take at a cycle's begin
+    /// is counted from when that is said, and what was asked for before a later trigger is asked again.
     ///
     /// By default the question is put at once, by [`authorize`](Self::authorize).
     ///
@@ -61,7 +62,7 @@ pub trait Authorizer: Send + Sync {
 /// let principal = Principal::new(Subject::new("ada")?);
 /// let scope = Scope::builder("v1", "configmaps").namespace("app").build()?;
 /// let is_sent = AtomicBool::new(false);
-/// let mark = || is_sent.store(true, Ordering::Relaxed);
+/// let mark = |_at: Option<Instant>| is_sent.store(true, Ordering::Relaxed);
 /// let check = Check::new(&principal, &scope)
 ///     .triggered_at(Some(Instant::now()))
 ///     .on_sent(&mark);
@@ -74,7 +75,7 @@ pub struct Check<'a> {
     principal: &'a Principal,
     scope: &'a Scope,
     trigger: Option<Instant>,
-    on_sent: Option<&'a (dyn Fn() + Send + Sync)>,
+    on_sent: Option<&'a (dyn Fn(Option<Instant>) + Send + Sync)>,
 }
 
 impl<'a> Check<'a> {
@@ -95,9 +96,9 @@ impl<'a> Check<'a> {
         self
     }
 
-    /// Says who wants to know that the question is put.
+    /// Says who wants to know that the question is put, and, if that was before, when.
     #[must_use]
-    pub const fn on_sent(mut self, on_sent: &'a (dyn Fn() + Send + Sync)) -> Self {
+    pub const fn on_sent(mut self, on_sent: &'a (dyn Fn(Option<Instant>) + Send + Sync)) -> Self {
         self.on_sent = Some(on_sent);
         self
     }
@@ -118,10 +119,19 @@ impl<'a> Check<'a> {
         self.trigger
     }
 
-    /// The question is put now, or was put already by a check that this one joined. Whoever listens takes the first of several.
+    /// The question is put now. Whoever listens takes the first of several.
     pub fn sent(&self) {
+        self.tell(None);
+    }
+
+    /// The question was put before, by another check that this one has joined.
+    pub fn sent_at(&self, at: Instant) {
+        self.tell(Some(at));
+    }
+
+    fn tell(&self, at: Option<Instant>) {
         if let Some(on_sent) = self.on_sent {
-            on_sent();
+            on_sent(at);
         }
     }
 }

@@ -172,7 +172,7 @@ impl SubjectAccessReviewAuthorizer {
         match answer {
             Answer::Decided(Decided::Allowed) => Ok(()),
             Answer::Decided(Decided::Denied) => Err(StreamError::forbidden(DENIED)),
-            Answer::InFlight(in_flight) => in_flight.answer(|| check.sent()).await,
+            Answer::InFlight(in_flight) => in_flight.answer(|sent| check.sent_at(sent.into_std())).await,
         }
     }
 }

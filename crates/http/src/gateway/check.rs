@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use krm_stream_protocol::{AuthorizationOutcome, Check, ErrorCode, Observation, ProjectionName, StreamError};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Host;
 use super::streams::Request;
@@ -30,7 +30,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[error("there was no answer in time")]
 struct NotInTime;
 
-/// When a check was sent.
+/// When a check was sent. It may have joined one that was sent before; the time it has runs from when that is known.
 #[derive(Default)]
 struct Sent {
     at: OnceLock<Instant>,
@@ -38,8 +38,9 @@ struct Sent {
 }
 
 impl Sent {
-    fn mark(&self) {
-        self.at.get_or_init(Instant::now);
+    fn mark(&self, at: Option<std::time::Instant>) {
+        self.at
+            .get_or_init(|| at.map_or_else(Instant::now, Instant::from_std));
         self.told.notify_one();
     }
 }
@@ -57,7 +58,7 @@ impl Host {
     ) -> Result<Instant, StreamError> {
         let asked = Instant::now();
         let sent = Sent::default();
-        let mark = || sent.mark();
+        let mark = |at| sent.mark(at);
         let check = Check::new(&request.principal, &request.scope)
             .triggered_at(trigger.map(Instant::into_std))
             .on_sent(&mark);
@@ -71,10 +72,7 @@ impl Host {
         let out_of_time = async {
             match bound {
                 Bound::FromSent => tokio::select! {
-                    () = sent.told.notified() => {
-                        let sent = sent.at.get().copied().unwrap_or_else(Instant::now);
-                        sleep_until(sent + self.settings.check_timeout).await;
-                    }
+                    () = sent.told.notified() => sleep(self.settings.check_timeout).await,
                     () = sleep_until(limit) => {}
                 },
                 Bound::Until(deadline) => sleep_until(deadline).await,

@@ -23,9 +23,10 @@ async fn the_wait_for_its_turn_does_not_count_and_the_wait_for_the_answer_does()
         let (types, _session) = tokio::join!(connection.types(1), async {
             tokio::time::sleep(SECOND * answered_after).await;
             question.answer(Ok(()));
-            match is_in_time {
-                true => Some(script.next_open().await.accept_with([], "1")),
-                false => None,
+            if is_in_time {
+                Some(script.next_open().await.accept_with([], "1"))
+            } else {
+                None
             }
         });
         assert_eq!(

@@ -94,3 +94,19 @@ async fn a_streams_life_is_observed_from_its_entry_to_its_end() {
     let has_projection = |seen: &Observation| matches!(seen, Observation::CycleStarted { projection } if projection.as_str() == "krm-full/v1");
     assert_eq!(recorder.count(has_projection), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_closed_when_its_last_event_was_taken_and_not_before() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let recorder = Arc::new(Recorder::default());
+    let gateway = builder(&upstream).observer(recorder.clone()).build().unwrap();
+    let mut connection = get(&gateway, QUERY);
+    let (_, session) = tokio::join!(connection.types(2), async {
+        script.next_open().await.accept_with([], "1")
+    });
+    session.end(SessionEnd::Failed(UpstreamError::forbidden(None)));
+    assert_eq!(connection.types(1).await, ["FORBIDDEN"]);
+    assert_eq!(recorder.still_open()[0], 1);
+    assert_eq!(connection.next().await, None);
+    assert_eq!(recorder.still_open()[0], 0);
+}

@@ -123,11 +123,11 @@ impl InFlight {
 }
 
 impl Joined {
-    /// What it is answered; `on_sent` is called once it is sent.
+    /// What it is answered; `on_sent` is told when it was sent, once it is.
     ///
     /// # Cancel safety
     /// Dropping the future is leaving the check; the last to leave ends it.
-    pub(super) async fn answer(self, on_sent: impl FnOnce()) -> Outcome {
+    pub(super) async fn answer(self, on_sent: impl FnOnce(Instant)) -> Outcome {
         let mut told = self.sent.0.subscribe();
         let is_sent = pin!(async move {
             // It cannot be given up: this check has a hand on it.
@@ -135,7 +135,9 @@ impl Joined {
         });
         match select(is_sent, self.check).await {
             Either::Left(((), check)) => {
-                on_sent();
+                if let Some(sent) = self.sent.get() {
+                    on_sent(sent);
+                }
                 check.await
             }
             Either::Right((outcome, _)) => outcome,

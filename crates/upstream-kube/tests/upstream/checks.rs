@@ -1,14 +1,11 @@
 //! Checks in flight, and decisions that are kept.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use krm_stream_protocol::{
-    Authorizer as _, Check, ErrorCode, Principal, Scope, StreamError, Subject, Target,
-};
+use krm_stream_protocol::{Authorizer as _, ErrorCode, Principal, Scope, StreamError, Subject, Target};
 use krm_stream_upstream_kube::SubjectAccessReviewAuthorizer;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -17,11 +14,11 @@ use crate::access_review::{Kept, decided, verb};
 use crate::support::scripted::{Answer, Received, Record, upstream};
 use crate::support::{SECOND, config_maps};
 
-const ALLOWED: &str = r#"{"allowed":true}"#;
+pub(crate) const ALLOWED: &str = r#"{"allowed":true}"#;
 const DENIED: &str = r#"{"allowed":false,"reason":"no"}"#;
 
 /// Each request is answered a second later.
-fn slow(
+pub(crate) fn slow(
     answer: impl Fn(&Received) -> &'static str + Send + Sync + 'static,
 ) -> (SubjectAccessReviewAuthorizer, Record) {
     let (upstream, record) = upstream(move |request| decided(answer(request)).delayed(SECOND));
@@ -31,7 +28,7 @@ fn slow(
     )
 }
 
-fn ada() -> Subject {
+pub(crate) fn ada() -> Subject {
     Subject::new("ada").unwrap()
 }
 
@@ -47,13 +44,13 @@ async fn begin(
     check
 }
 
-async fn settle() {
+pub(crate) async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
 }
 
-fn users(record: &Record, of_verb: &str) -> Vec<String> {
+pub(crate) fn users(record: &Record, of_verb: &str) -> Vec<String> {
     let requests = record.requests();
     let asked = requests.iter().filter(|request| verb(request) == of_verb);
     asked
@@ -64,7 +61,7 @@ fn users(record: &Record, of_verb: &str) -> Vec<String> {
         .collect()
 }
 
-fn idle(authorizer: &SubjectAccessReviewAuthorizer) -> bool {
+pub(crate) fn idle(authorizer: &SubjectAccessReviewAuthorizer) -> bool {
     format!("{authorizer:?}").contains("in_flight: 0")
 }
 
@@ -264,87 +261,6 @@ async fn a_check_that_waits_for_its_turn_may_be_joined_whatever_the_trigger() {
         check.await.unwrap().unwrap();
     }
     assert_eq!(record.requests().len(), 66, "33 checks of two verbs");
-}
-
-/// A check through the seam that a gateway uses, and when it was said to be sent.
-async fn begin_through_seam(
-    authorizer: &SubjectAccessReviewAuthorizer,
-    user: &str,
-    trigger: Option<Instant>,
-) -> (JoinHandle<Result<(), StreamError>>, Arc<OnceLock<Instant>>) {
-    let (authorizer, sent) = (authorizer.clone(), Arc::new(OnceLock::new()));
-    let principal = Principal::new(Subject::new(user).unwrap());
-    let told = Arc::clone(&sent);
-    let check = tokio::spawn(async move {
-        let mark = || {
-            told.get_or_init(Instant::now);
-        };
-        let scope = config_maps();
-        let check = Check::new(&principal, &scope)
-            .triggered_at(trigger.map(Instant::into_std))
-            .on_sent(&mark);
-        authorizer.authorize_check(check).await
-    });
-    settle().await;
-    (check, sent)
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_waits_for_a_check_is_told_when_it_is_sent_and_not_while_it_waits_for_its_turn() {
-    let (authorizer, record) = slow(|_| ALLOWED);
-    let begun = Instant::now();
-    let mut checks = Vec::new();
-    for number in 0..32 {
-        let (check, sent) = begin_through_seam(&authorizer, &format!("{number}"), None).await;
-        assert_eq!(sent.get(), Some(&begun));
-        checks.push(check);
-    }
-    // The first in the queue, and one that joins it there.
-    let (first, sent_first) = begin_through_seam(&authorizer, "ada", None).await;
-    let (second, sent_second) = begin_through_seam(&authorizer, "ada", Some(Instant::now())).await;
-    assert_eq!((sent_first.get(), sent_second.get()), (None, None));
-    tokio::time::sleep(SECOND * 5 / 2).await;
-    assert_eq!(
-        sent_first.get(),
-        Some(&(begun + SECOND * 2)),
-        "two verbs of a second each"
-    );
-    assert_eq!(sent_second.get(), sent_first.get());
-    // One that joins a check that was sent before hears it at once; one whose reason is younger asks anew.
-    let (third, sent_third) = begin_through_seam(&authorizer, "ada", None).await;
-    assert_eq!(sent_third.get(), Some(&Instant::now()));
-    assert_eq!(record.requests().len(), 65);
-    let (fourth, _) = begin_through_seam(&authorizer, "ada", Some(Instant::now())).await;
-    assert_eq!(record.requests().len(), 66);
-    checks.extend([first, second, third, fourth]);
-    for check in checks {
-        check.await.unwrap().unwrap();
-    }
-    assert_eq!(record.requests().len(), 68);
-    assert!(idle(&authorizer));
-}
-
-#[tokio::test(start_paused = true)]
-async fn streams_that_are_not_polled_keep_no_turn_from_others() {
-    let (authorizer, record) = slow(|_| ALLOWED);
-    let scope = config_maps();
-    let stalled: Vec<_> = (0..40)
-        .map(|number| Principal::new(Subject::new(format!("{number}")).unwrap()))
-        .collect();
-    let mut waiting: Vec<_> = stalled
-        .iter()
-        .map(|principal| authorizer.authorize(principal, &scope))
-        .collect();
-    // Each is looked at once, and then no more.
-    for check in &mut waiting {
-        assert!(check.now_or_never().is_none());
-    }
-    let live = timeout(SECOND * 10, authorizer.authorize(&Principal::new(ada()), &scope)).await;
-    live.expect("it gets its turn").unwrap();
-    assert!(users(&record, "watch").len() >= 32);
-    drop(waiting);
-    settle().await;
-    assert!(idle(&authorizer));
 }
 
 /// An authorizer whose decisions are kept for ten seconds, how often it was asked, and what it is answered.

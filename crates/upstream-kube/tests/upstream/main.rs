@@ -19,3 +19,4 @@ mod streaming_list;
 mod support;
 mod time;
 mod transport;
+mod turns;
