@@ -35,10 +35,10 @@ use crate::changelog::Point;
 use crate::settings::FeedSettings;
 
 /// If none of the streams that were woken looks for so long, those that are left are stuck.
-const STUCK_AFTER: Duration = Duration::from_millis(20);
+const STUCK_AFTER: Duration = Duration::from_millis(100);
 
 /// However many look one after the other, nobody waits for longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// What makes two streams share a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -222,3 +222,6 @@ impl Drop for Attachment {
         self.feed.occupancy.send_modify(|count| *count -= 1);
     }
 }
+
+#[cfg(test)]
+mod tests;

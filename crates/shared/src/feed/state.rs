@@ -296,4 +296,4 @@ fn is_older(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

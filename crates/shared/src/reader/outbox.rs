@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// A tail of at least this size is handed on as it is; a smaller one is cheaper to copy than to keep track of.
-const WORTH_SHARING: usize = 16 * 1024;
+pub(super) const WORTH_SHARING: usize = 16 * 1024;
 
 /// What a stream has written and its transport has not taken. A large object is a chunk of its own, between the beginning
 /// and the end of its frame.
@@ -65,6 +65,11 @@ impl Outbox {
             self.ready = VecDeque::new();
         }
         Some(chunk)
+    }
+
+    /// Takes memory for so many bytes at once: most often they are all that is written before the outbox is emptied.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.open.reserve(bytes);
     }
 
     /// Appends bytes that `write` produces.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use krm_stream_projection::{Projected, Upsert};
-use krm_stream_protocol::{Event, EventType, Identity, Moment, Observation, StreamError};
+use krm_stream_protocol::{Event, EventType, Identity, Moment, Observation, StreamError, frame};
 
+use super::outbox::WORTH_SHARING;
 use super::{Connection, Outbox};
 use crate::feed::{FeedKey, Held};
 use crate::sweep::{Frame, ResyncReason, Sink, Spelling};
@@ -67,6 +68,9 @@ impl<'a> Wire<'a> {
 
     fn write_projected(&mut self, upsert: Upsert, projected: &Projected) {
         let seq = self.connection.next_seq();
+        let shared = projected.tail().len();
+        let copied = if shared < WORTH_SHARING { shared } else { 0 };
+        self.outbox.reserve(frame::LONGEST_BEGIN + copied);
         self.outbox.write(|out| projected.write_prefix(seq, upsert, out));
         self.outbox.share(projected.tail());
         let revisions = &mut self.connection.revisions;

@@ -272,3 +272,51 @@ async fn nobody_begins_from_shared_bytes_once_history_was_lost() {
     assert!(waits.consumer.is_synced());
     drop(warm.first);
 }
+
+/// Before the first item, between items, just before the boundary, and just after it.
+#[tokio::test(start_paused = true)]
+async fn whoever_joins_while_the_first_snapshot_arrives_is_sent_it_once_and_synced_once() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let upstream: Arc<dyn Upstream> = upstream;
+    let feeds = feeds(Duration::from_secs(5));
+    let (first, session) = script
+        .next_open_when(Browser::join(&feeds, &upstream, at(0)))
+        .await;
+    let mut browsers = vec![first];
+    for part in 0..4 {
+        for n in 0..10 {
+            let object = state("ConfigMap", &uid(10 * part + n), 10 * part + n + 1, "first", 900);
+            session.send(krm_stream_protocol::WatchEvent::Added(object));
+        }
+        applied().await;
+        browsers.push(Browser::join(&feeds, &upstream, at(part)).await);
+        browsers.push(Browser::join(&feeds, &upstream, at(part)).await);
+        browsers[0].take_all();
+    }
+    session.boundary(40);
+    for late in [true, false] {
+        if late {
+            browsers.push(Browser::join(&feeds, &upstream, at(5)).await);
+            applied().await;
+        }
+        browsers.push(Browser::join(&feeds, &upstream, at(5)).await);
+    }
+    for browser in &mut browsers {
+        browser.take_all();
+        assert!(browser.consumer.is_synced());
+        assert_eq!((seqs(&browser.wire), browser.values().len()), (42, 40));
+    }
+    session.modify("ConfigMap", &uid(7), 41, "second");
+    session.delete("ConfigMap", &uid(8), 42);
+    applied().await;
+    for browser in &mut browsers {
+        browser.take_all();
+        assert_eq!((seqs(&browser.wire), browser.values().len()), (44, 39));
+    }
+}
+
+#[test]
+fn a_reader_is_small() {
+    let size = size_of::<krm_stream_shared::Reader>();
+    assert!(size <= 512, "{size} bytes");
+}

@@ -1,6 +1,10 @@
 //! Feeds that are kept warm: what is told of them, and that they are opened again.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
 
 #[path = "../feeds/support.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]

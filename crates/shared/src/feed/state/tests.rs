@@ -18,7 +18,7 @@ impl Sink<Arc<Identity>, Held> for Nowhere {
     fn push(&mut self, _: Frame<'_, Arc<Identity>, Held>) {}
 }
 
-fn upsert(uid: &str, version: &str, value: &str) -> Change {
+pub(crate) fn upsert(uid: &str, version: &str, value: &str) -> Change {
     let text = format!(
         r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"uid":"{uid}","name":"n-{uid}","resourceVersion":"{version}"}},"data":{{"k":"{value}"}}}}"#
     );
@@ -34,7 +34,7 @@ fn upsert(uid: &str, version: &str, value: &str) -> Change {
     }
 }
 
-fn delete(uid: &str, version: &str) -> Change {
+pub(crate) fn delete(uid: &str, version: &str) -> Change {
     match upsert(uid, version, "") {
         Change::Upsert {
             identity, version, ..
