@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use krm_stream_http::Gateway;
 use krm_stream_metrics::{MetricsObserver, Registry};
 use krm_stream_protocol::Observer;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::admin::{Admin, Connections};
@@ -50,13 +51,14 @@ pub(crate) enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs until SIGINT or SIGTERM.
+/// Runs until SIGINT or SIGTERM. SIGHUP has all streams checked again.
 ///
 /// # Errors
 /// [`StartError`] if something that the flags ask for cannot be had.
 pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
 
     // The addresses first: a mistake in them should not take a cluster to be found.
     let listeners = Listeners::bind(&flags.server).await?;
@@ -130,6 +132,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             () = renewed(certificate) => {}
+            () = rechecked(&gateway, &mut hangup) => {}
         }
         tracing::info!("ending");
         // Readers are told first, so that their connections have something to finish with.
@@ -147,6 +150,15 @@ async fn renewed(certificate: Option<Arc<Certificate>>) {
         Some(certificate) => certificate.keep_fresh().await,
         None => std::future::pending().await,
     }
+}
+
+/// Has all streams checked at each SIGHUP; never resolves.
+async fn rechecked(gateway: &Gateway, hangup: &mut Signal) {
+    while hangup.recv().await.is_some() {
+        let streams = gateway.recheck(|_, _| true);
+        tracing::info!(streams, "checking again who may read");
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Bound listeners, with the addresses that they got.

@@ -63,7 +63,10 @@ impl Connection {
 
     async fn next_chunk(&mut self) -> Option<Bytes> {
         let frame = self.body.frame().await?;
-        let chunk = frame.unwrap().into_data().ok()?;
+        let Ok(frame) = frame else {
+            fail("the body failed, although nothing bounds its delivery")
+        };
+        let chunk = frame.into_data().ok()?;
         self.raw.extend_from_slice(&chunk);
         Some(chunk)
     }

@@ -45,6 +45,8 @@ mod projections;
 mod reach;
 #[path = "cluster/refusing.rs"]
 mod refusing;
+#[path = "cluster/revocation.rs"]
+mod revocation;
 #[path = "cluster/secrets.rs"]
 mod secrets;
 #[path = "cluster/selectors.rs"]
@@ -183,6 +185,12 @@ async fn a_role_taken_away_from_the_service_identity_ends_the_stream_in_words_th
         &ApiServer::of_this_run().await,
     )
     .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: run cargo xtask e2e"]
+async fn a_role_taken_away_from_two_hundred_callers_ends_their_streams_within_the_interval_or_at_a_recheck() {
+    revocation::a_role_taken_away_ends_delivery_within_its_budget(&ApiServer::of_this_run().await).await;
 }
 
 #[tokio::test]

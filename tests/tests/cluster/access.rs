@@ -200,7 +200,7 @@ pub(crate) async fn callers_with_different_rights_see_only_what_is_theirs(api: &
 }
 
 /// The header of `--groups-header`.
-const GROUPS: &str = "x-e2e-group";
+pub(crate) const GROUPS: &str = "x-e2e-group";
 
 fn pod_templates(namespace: &str) -> Scope {
     built(Scope::builder("v1", "podtemplates").namespace(namespace))
@@ -215,7 +215,7 @@ pub(crate) fn group(name: &str) -> serde_json::Value {
 }
 
 /// Removes the binding that [`let_read`] made.
-async fn take_away(api: &ApiServer, namespace: &str, resource: &str) {
+pub(crate) async fn take_away(api: &ApiServer, namespace: &str, resource: &str) {
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     api.delete(&format!("{bindings}/read-{resource}")).await;
 }

@@ -26,7 +26,7 @@ pub(crate) struct Gateway {
     /// With a `/` at its end.
     address: String,
     output: Arc<Mutex<String>>,
-    _process: Child,
+    process: Child,
 }
 
 impl Gateway {
@@ -78,7 +78,7 @@ impl Gateway {
         Self {
             address,
             output,
-            _process: process,
+            process,
         }
     }
 
@@ -98,6 +98,21 @@ impl Gateway {
     pub(crate) async fn open_as(&self, scope: &Scope, user: &str) -> Viewer {
         let client = self.connect(&scope.canonical_query(), &[(USER, user)]).await;
         Viewer::new(client, scope.clone(), Projection::full())
+    }
+
+    /// Opens a stream with these headers.
+    pub(crate) async fn open_with(&self, scope: &Scope, headers: &[(&str, &str)]) -> Viewer {
+        let client = self.connect(&scope.canonical_query(), headers).await;
+        Viewer::new(client, scope.clone(), Projection::full())
+    }
+
+    /// Has all streams checked, as a change of roles calls for.
+    pub(crate) fn recheck(&self) {
+        let id = self.process.id().expect("the demo runs").to_string();
+        let sent = std::process::Command::new("sh")
+            .args(["-c", &format!("kill -HUP {id}")])
+            .status();
+        assert!(sent.expect("a shell can be run").success());
     }
 
     /// Opens a stream with these headers, as often as it takes until the API server's authorizer has learnt of the role.

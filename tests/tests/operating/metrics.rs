@@ -27,6 +27,7 @@ pub(crate) fn exposition() -> String {
         },
         Observation::EventEmitted {
             event_type: EventType::Added,
+            count: 1,
         },
         Observation::EventSuppressed,
         Observation::ConsumerResync,
