@@ -45,6 +45,8 @@ pub(crate) struct GatewayStream {
     pace: Pace,
     reader: Reader,
     outbox: Outbox,
+    /// What is left of a chunk that is too large to be handed out as a whole: a check must be able to hold it up.
+    rest: Bytes,
     timer: Timer,
     /// When something was last handed out, or the stream began.
     delivered_at: Instant,
@@ -101,6 +103,7 @@ impl GatewayStream {
             pace: Pace::Free,
             reader: Reader::new(host.observing.clone()),
             outbox: Outbox::new(CHUNK_BYTES),
+            rest: Bytes::new(),
             timer: Timer::new(now + host.settings.heartbeat_interval),
             delivered_at: now,
             is_between_events: true,
@@ -113,7 +116,7 @@ impl GatewayStream {
     /// Whether nothing will come any more.
     pub(crate) fn is_over(&self) -> bool {
         match &self.stage {
-            Stage::Ending(ending) => self.outbox.is_empty() && ending.last.is_none(),
+            Stage::Ending(ending) => self.rest.is_empty() && self.outbox.is_empty() && ending.last.is_none(),
             Stage::Resolving(_)
             | Stage::Authorizing { .. }
             | Stage::Joining { .. }
@@ -127,8 +130,8 @@ impl GatewayStream {
         self.standing.is_checking()
     }
 
-    /// The next chunk, or a heartbeat; `None` once the stream is over. A large object may be a chunk of its own, between
-    /// the beginning and the end of its frame; nothing else comes in between.
+    /// The next chunk of at most 64 KiB, or a heartbeat; `None` once the stream is over. A large object may be chunks of its
+    /// own, between the beginning and the end of its frame; nothing else comes in between.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.poll_chunk_after(cx, &mut BytesMut::new())
     }
@@ -171,12 +174,20 @@ impl GatewayStream {
     }
 
     fn take(&mut self) -> Option<Bytes> {
+        if !self.rest.is_empty() {
+            let piece = self.rest.len().min(CHUNK_BYTES);
+            return Some(self.rest.split_to(piece));
+        }
         if let Stage::Ending(ending) = &mut self.stage
             && self.outbox.is_empty()
         {
             return ending.last.take();
         }
-        self.outbox.take()
+        let mut chunk = self.outbox.take()?;
+        if chunk.len() > CHUNK_BYTES {
+            self.rest = chunk.split_off(CHUNK_BYTES);
+        }
+        Some(chunk)
     }
 
     fn delivers(&mut self, chunk: &Bytes) {

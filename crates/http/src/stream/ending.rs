@@ -30,7 +30,9 @@ impl GatewayStream {
     /// drops what it has of it, comes back, and is refused then.
     pub(super) fn cut_off(&mut self, error: StreamError, unsent: &mut BytesMut) {
         self.standing = Standing::Good;
-        let written = cut::discard(&mut self.outbox);
+        let rest = std::mem::take(&mut self.rest);
+        let behind = cut::discard(&mut self.outbox);
+        let written = if rest.is_empty() { behind } else { Some(rest) };
         let first = match (cut::after_heartbeats(unsent), &written) {
             ([], None) if self.is_between_events => None,
             ([], Some(first)) if self.is_between_events => Some(&**first),
