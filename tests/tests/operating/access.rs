@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::files::{document, documents, settings, strings, under};
+use crate::files::{document, documents, settings, strings, text, under};
 
 /// Group, resource, verb, name, and where: `cluster` or a namespace.
 type Right = (String, String, String, String, String);
@@ -142,14 +142,33 @@ fn declared_streams_take_their_status_a_lease_and_events() {
         (group, "declaredstreams/status", "patch", "", "cluster"),
         ("coordination.k8s.io", "leases", "create", "", "krm-stream"),
         ("coordination.k8s.io", "leases", "get", lease, "krm-stream"),
-        ("coordination.k8s.io", "leases", "update", lease, "krm-stream"),
+        ("coordination.k8s.io", "leases", "patch", lease, "krm-stream"),
         ("events.k8s.io", "events", "create", "", "default"),
-        ("events.k8s.io", "events", "patch", "", "default"),
     ]);
     assert_eq!(
         granted("deploy/kustomize/components/declared-streams/rbac.yaml"),
         expected
     );
+}
+
+#[test]
+fn declared_streams_are_granted_what_their_crate_asks_for() {
+    let readme = text("crates/declared/README.md");
+    let asked = readme
+        .split("```yaml")
+        .skip(1)
+        .filter_map(|block| block.split("```").next());
+    let asked: BTreeSet<String> = asked
+        .flat_map(|block| serde_saphyr::from_multiple::<Value>(block).expect("the README has YAML"))
+        .flat_map(|object| object["rules"].as_array().cloned().unwrap_or_default())
+        .map(|rule| rule.to_string())
+        .collect();
+    let granted: BTreeSet<String> = documents("deploy/kustomize/components/declared-streams/rbac.yaml")
+        .iter()
+        .flat_map(|object| object["rules"].as_array().cloned().unwrap_or_default())
+        .map(|rule| rule.to_string())
+        .collect();
+    assert_eq!(granted, asked);
 }
 
 #[test]
