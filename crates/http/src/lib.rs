@@ -10,6 +10,11 @@
 //!
 //! Dropping the response body is how a consumer leaves: the stream's check, opening or place at a feed goes with it.
 //!
+//! A reader that takes nothing is cut where the gateway has a
+//! [`write_timeout`](GatewayBuilder::write_timeout). It needs connections that can bound delivery: [`serve()`] in place of
+//! `axum::serve`, [`serve_connection`] in a host's own loop; [`DeliveryCheck`] tells a host's tests whether its middleware
+//! lets it through.
+//!
 //! ```
 //! use std::sync::Arc;
 //!

@@ -18,3 +18,4 @@ mod serve;
 mod sockets;
 mod stalled;
 mod support;
+mod writes;
