@@ -1,0 +1,103 @@
+//! What is pending goes out in one write over HTTP/1.1, with the framing of its chunk.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use krm_stream_http::serve_connection;
+use krm_stream_protocol::WatchEvent;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+
+use super::support::{Client, Host, Kind, config_map};
+
+/// A socket that takes several slices at once, as a real one does, and counts the calls.
+struct Counting {
+    io: DuplexStream,
+    writes: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Counting {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counting {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.writes.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut this.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let whole: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        self.poll_write(cx, &whole)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+/// How many writes `events` changes need that come one after the other, and as many that come at once.
+async fn writes(kind: Kind, events: usize) -> (usize, usize) {
+    let mut host = Host::new();
+    let (near, far) = duplex(1 << 20);
+    let writes = Arc::new(AtomicUsize::new(0));
+    let io = Counting {
+        io: far,
+        writes: writes.clone(),
+    };
+    let server = tokio::spawn(serve_connection(io, host.gateway.clone()));
+    let mut client = Client::over(kind, near, 1 << 20, server).await;
+    let (mut stream, session) = tokio::join!(client.open(), async {
+        host.script.next_open().await.accept_with([], "1")
+    });
+    assert_eq!(stream.types(2).await, ["reset", "synced"]);
+    let before = writes.load(Ordering::SeqCst);
+    let mut version = 1;
+    let mut change = || {
+        version += 1;
+        let uid = format!("o{version}");
+        session.send(WatchEvent::Added(config_map(&uid, version, &"v".repeat(2000))));
+    };
+    for _ in 0..events {
+        change();
+        stream.types(1).await;
+    }
+    let after = writes.load(Ordering::SeqCst);
+    for _ in 0..events {
+        change();
+    }
+    stream.types(events).await;
+    (after - before, writes.load(Ordering::SeqCst) - after)
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_http1_an_event_is_one_write_and_so_are_twenty_that_are_pending() {
+    let (one_by_one, at_once) = writes(Kind::Http1, 20).await;
+    assert_eq!(one_by_one, 20);
+    assert!(at_once <= 2, "{at_once}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_http2_the_last_byte_of_a_chunk_costs_no_round_trip() {
+    let (one_by_one, at_once) = writes(Kind::Http2, 20).await;
+    assert!(one_by_one <= 20 * 3, "{one_by_one}");
+    // 41 KB in frames of 16 KiB.
+    assert!(at_once <= 12, "{at_once}");
+}
