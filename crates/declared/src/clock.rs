@@ -45,6 +45,12 @@ pub(crate) fn micro_time() -> MicroTime {
     MicroTime(jiff::Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))
 }
 
+/// Nanoseconds since the beginning of 1970: a number that no other Event about the same object has.
+pub(crate) fn unix_nanos() -> u128 {
+    let since = wall().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_nanos()
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "what is published tells the time; nothing is decided by it"

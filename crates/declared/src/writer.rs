@@ -1,5 +1,7 @@
 //! The writer of status and Events, over kube.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use krm_stream_protocol::{BoxFuture, Identity};
 use krm_stream_status::{EventPlan, StatusPatch, StatusWriter, WriteError, WriteOutcome};
@@ -7,13 +9,21 @@ use kube::{Client, Resource as _};
 use serde_json::json;
 
 use crate::api::{Api, ApiError, parse, segment, version_of};
-use crate::clock::micro_time;
+use crate::clock::{micro_time, unix_nanos};
 use crate::{DeclaredStream, ReadAgain, ReadResource};
 
 /// Where the Events about an object without a namespace belong: `kubectl describe` and `kubectl events` look there.
 const EVENTS_PATH: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 /// Who tells of it.
 const CONTROLLER: &str = "krm-stream.github.io/declared";
+/// How much of an object's name is in that of an Event: with the number it must be a DNS subdomain, of at most 253 bytes.
+const EVENT_OBJECT_BYTES: usize = 200;
+/// The pauses between attempts to record an Event.
+const RECORD_PAUSES: [Duration; 3] = [
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+];
 /// The longest `reportingInstance` that an API server takes, in bytes.
 const INSTANCE_BYTES: usize = 128;
 
@@ -74,7 +84,7 @@ impl KubeStatusWriter {
         let body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": format!("{}.", object.name), "namespace": "default"},
+            "metadata": {"name": event_name(&object.name, unix_nanos()), "namespace": "default"},
             "eventTime": micro_time(),
             "type": event.severity().as_str(),
             "reason": event.reason(),
@@ -89,7 +99,19 @@ impl KubeStatusWriter {
                 "uid": &*object.uid,
             },
         });
-        self.api.create(EVENTS_PATH, &body).await.map(|_| ())
+        // The write that it tells of has persisted, so nothing else would bring it back.
+        let mut pauses = RECORD_PAUSES.iter();
+        loop {
+            let Err(error) = self.api.create(EVENTS_PATH, &body).await else {
+                return Ok(());
+            };
+            match (error.code(), pauses.next()) {
+                // An attempt that was not answered was stored all the same: the name is its own.
+                (Some(StatusCode::CONFLICT), _) => return Ok(()),
+                (code, Some(pause)) if code.is_none_or(may_pass) => tokio::time::sleep(*pause).await,
+                (_, _) => return Err(error),
+            }
+        }
     }
 }
 
@@ -111,10 +133,34 @@ impl StatusWriter for KubeStatusWriter {
     }
 }
 
+/// Whether a refusal is of the moment.
+fn may_pass(code: StatusCode) -> bool {
+    code.is_server_error() || code == StatusCode::TOO_MANY_REQUESTS || code == StatusCode::REQUEST_TIMEOUT
+}
+
+/// A name as client-go gives it: that of the object, as much as there is room for, and a number.
+fn event_name(object: &str, number: u128) -> String {
+    let object = &object[..object.floor_char_boundary(EVENT_OBJECT_BYTES)];
+    format!("{}.{number:x}", object.trim_end_matches(['-', '.']))
+}
+
 fn path(object: &Identity) -> Result<String, ApiError> {
     Ok(format!(
         "{}/{}",
         DeclaredStream::url_path(&(), None),
         segment(&object.name)?
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_a_name_that_an_api_server_takes_whatever_its_object_is_called() {
+        assert_eq!(event_name("shop", 0x1f), "shop.1f");
+        let long = event_name(&format!("{}-.x", "a".repeat(199)), u128::from(u64::MAX));
+        assert_eq!(long, format!("{}.ffffffffffffffff", "a".repeat(199)));
+        assert!(long.len() <= 253);
+    }
 }

@@ -272,3 +272,20 @@ async fn events_and_status_are_as_an_api_server_takes_them() {
             .all(|path| path == "/apis/krm-stream.github.io/v1alpha1/declaredstreams/shop/status")
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_is_not_taken_at_once_is_recorded_once() {
+    let world = World::installed().await;
+    let creations = RequestMatch::any()
+        .verb(Verb::Create)
+        .resource("events.events.k8s.io");
+    let away = Fault::status(&Status::new(503, "the server is starting").reason("ServiceUnavailable"));
+    let faults = world.simulator.faults();
+    let refused = faults.add(creations.times(2), away);
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_told_ready().await;
+    assert_eq!(faults.hits(refused), 2);
+    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(told, ["Replaying", "AllStreamsReady"]);
+}

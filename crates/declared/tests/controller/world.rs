@@ -69,8 +69,7 @@ pub(crate) fn configmaps(name: &str, namespace: &str) -> Value {
 impl World {
     /// An API server without the definition.
     pub(crate) async fn bare() -> Self {
-        let events = Resource::custom("events.k8s.io", "v1", "events", "Event").without_status();
-        let simulator = Simulator::builder().resource(events).start().await.unwrap();
+        let simulator = Simulator::start().await.unwrap();
         let sessions = Arc::<Sessions>::default();
         let feeds = Feeds::new(
             FeedSettings {

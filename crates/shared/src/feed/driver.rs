@@ -1,5 +1,6 @@
 //! The task that drives a feed: it opens sessions, applies what they yield, and does what the continuity machine says.
 
+mod ending;
 mod projecting;
 mod reopening;
 mod session;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use krm_stream_projection::DigestKey;
 use krm_stream_protocol::{
     ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Observation, Observing, OpenError, Session,
-    SessionEnd, SessionItem, Start, StreamError, Upstream, UpstreamError, UpstreamErrorKind, Verdict,
+    SessionEnd, SessionItem, Start, StreamError, Upstream, UpstreamErrorKind, Verdict,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -329,52 +330,6 @@ impl Driver {
             }
             SessionEnd::Closed | SessionEnd::Expired | SessionEnd::Teardown => {}
         }
-    }
-
-    /// Tells the streams how the feed ended, after the registry was told.
-    fn conclude(&self, end: FeedEnd, owner: &dyn Owner) {
-        let report = FeedReport::Over(end.clone());
-        let over = match end {
-            FeedEnd::NotOpened(error) => Over::Told(self.refuse(&error, owner)),
-            FeedEnd::Unavailable(error) => {
-                let hint = error.as_ref().and_then(UpstreamError::retry_after);
-                let error = StreamError::unavailable("the API server cannot be reached right now", hint);
-                Over::Told(owner.put_aside(&self.feed, error))
-            }
-            FeedEnd::Fatal(error) => {
-                owner.release(&self.feed);
-                Over::Told(error)
-            }
-            FeedEnd::Refused(error) => {
-                owner.release(&self.feed);
-                Over::EachByItself(Some(error.to_stream_error(self.feed.key().acts_as())))
-            }
-            FeedEnd::Teardown => {
-                owner.release(&self.feed);
-                Over::EachByItself(None)
-            }
-        };
-        self.tell(&report);
-        self.finish(over);
-    }
-
-    /// Refuses everyone who waits for the opening. Only what may pass puts the key aside.
-    fn refuse(&self, error: &UpstreamError, owner: &dyn Owner) -> StreamError {
-        let mut refusal = error.to_stream_error(self.feed.key().acts_as());
-        if refusal.is_terminal() {
-            owner.release(&self.feed);
-        } else {
-            refusal = owner.put_aside(&self.feed, refusal);
-        }
-        self.feed.opening().refuse_all(&refusal);
-        refusal
-    }
-
-    fn finish(&self, over: Over) {
-        self.feed.change(|state| {
-            state.over = Some(over);
-            ((), Visible::Yes)
-        });
     }
 }
 

@@ -279,6 +279,34 @@ fn others() -> Vec<Resource> {
             &["spec"],
             r#""spec":{}"#,
         ),
+        // Stored apart from those of the core group, since there is no conversion.
+        typed(
+            "events.k8s.io",
+            "v1",
+            "events",
+            "Event",
+            NAMESPACED,
+            &[
+                "eventTime",
+                "series",
+                "reportingController",
+                "reportingInstance",
+                "action",
+                "reason",
+                "regarding",
+                "related",
+                "note",
+                "type",
+                "deprecatedSource",
+                "deprecatedFirstTimestamp",
+                "deprecatedLastTimestamp",
+                "deprecatedCount",
+            ],
+            concat!(
+                r#""eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"#,
+                r#""deprecatedLastTimestamp":null"#
+            ),
+        ),
     ]
 }
 
