@@ -65,7 +65,16 @@ impl Clock {
         self.is_prolonged = false;
     }
 
+    /// Whether a flush should have completed by now. What is written only then, as its timer woke the connection, is no
+    /// progress.
+    fn is_flush_overdue(&self) -> bool {
+        self.wait != Wait::Write && self.overdue.deadline() <= Instant::now()
+    }
+
     fn waits(&mut self, write_timeout: Duration, wait: Wait) {
+        if self.is_flush_overdue() {
+            return;
+        }
         match (self.wait, wait) {
             (Wait::Flush, Wait::Write) => self.start_anew(write_timeout, Wait::Write),
             (Wait::Write, Wait::Flush) => self.start_anew(write_timeout, Wait::LastFlush),
@@ -105,6 +114,9 @@ impl<I> BoundedIo<I> {
 
     fn wrote(&mut self, bytes: usize) {
         let Some(clock) = &mut self.clock else { return };
+        if clock.is_flush_overdue() {
+            return;
+        }
         clock.remaining = clock.remaining.saturating_sub(bytes);
         if clock.remaining == 0
             && let Some(write_timeout) = self.connection.write_timeout()
