@@ -1,5 +1,7 @@
 //! The reconciler by schedules, and by random ones. The API server's part is a store in memory.
 
+mod cases;
+
 use std::time::Duration;
 
 use krm_stream_protocol::{
