@@ -66,7 +66,7 @@ enum Publishing {
     Backoff(Moment),
     /// The resource is being read again. Read: `Idle`. Failed: `Backoff`. Not found: `Gone`.
     Reading,
-    /// It is gone, or going. There is nothing to publish.
+    /// It is gone, or going: there is nothing to publish. Read again all the same: `Idle`.
     Gone,
 }
 
@@ -130,6 +130,9 @@ impl Resource {
         self.is_terminating = read.is_terminating;
         if self.is_terminating {
             self.is_gone();
+        } else if let Publishing::Gone = self.publishing {
+            // Its status alone was not found: the definition was removed and is back, or had no such subresource.
+            self.publishing = Publishing::Idle;
         }
         true
     }

@@ -540,6 +540,12 @@ fn a_write_that_failed_is_read_again_and_one_whose_object_is_gone_is_not() {
         .written(now, "u-1", Written::Answered(AfterWrite::Gone));
     cluster.settle();
     assert_eq!((cluster.reads, cluster.out.len()), (1, 0));
+    assert_eq!(cluster.ready().1, "Replaying");
+
+    // It was not gone after all.
+    cluster.watch();
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "AllStreamsReady");
 }
 
 #[test]
