@@ -6,7 +6,7 @@ use std::sync::Arc;
 use krm_stream_http::Gateway;
 use krm_stream_metrics::{MetricsObserver, Registry};
 use krm_stream_protocol::Observer;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -14,6 +14,7 @@ use crate::admin::{Admin, Connections};
 use crate::allow;
 use crate::announce::Announcement;
 use crate::clusters::{self, Cluster, ClusterError, Clusters};
+use crate::declared::{self, DeclaredError};
 use crate::flags::{Figures, Flags, ServerFlags};
 use crate::gateway::{self, GatewayError};
 use crate::hosts::AllowedHosts;
@@ -26,6 +27,10 @@ use crate::tls::{Certificate, TlsError};
 
 /// What the curl line asks for where no scope is offered.
 const FALLBACK_EXAMPLE: &str = "version=v1&resource=configmaps&namespace=default";
+
+/// How many connections may wait to be accepted, as far as the system lets them (`net.core.somaxconn`): after a restart
+/// all readers come at once.
+const BACKLOG: u32 = 8192;
 
 /// Why the program does not start.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +50,8 @@ pub(crate) enum StartError {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Declared(#[from] DeclaredError),
     #[error(transparent)]
     Simulation(#[from] SimulationError),
     #[error("signals cannot be received")]
@@ -83,7 +90,10 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     let mut registry = Registry::default();
     let observer = Arc::new(MetricsObserver::new(&mut registry));
     let observing: Arc<dyn Observer> = observer.clone();
-    let gateway = gateway::build(&flags, &backend.clusters, policy, observing)?;
+    let gateway = gateway::build(&flags, &backend.clusters, policy.clone(), observing)?;
+    let declared = declared::build(&flags, &backend.clusters, policy, &gateway)?;
+    let counted = gateway.clone();
+    krm_stream_metrics::register_open_feeds(&mut registry, move || counted.feeds().count());
     let connections = Arc::new(Connections::default());
     let admin = Arc::new(Admin::new(
         registry,
@@ -93,6 +103,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     ));
 
     let (end, ending) = watch::channel(false);
+    let declared = declared::run(declared, ending.clone(), flags.delivery.drain_timeout);
     let announcement = Announcement {
         page: listeners.page.1,
         is_tls: acceptor.is_some(),
@@ -139,7 +150,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
         gateway.drain(flags.delivery.drain_spread);
         end.send_replace(true);
     };
-    tokio::join!(page, figures, signalled);
+    tokio::join!(page, figures, declared, signalled);
     backend.end().await;
     Ok(())
 }
@@ -187,7 +198,13 @@ impl Listeners {
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let bound = async {
-        let listener = TcpListener::bind(address).await?;
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         Ok((listener, address))
     };

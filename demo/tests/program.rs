@@ -10,6 +10,8 @@
 mod clusters;
 #[path = "program/demo.rs"]
 mod demo;
+#[path = "program/drain.rs"]
+mod drain;
 #[path = "program/stream.rs"]
 mod stream;
 #[path = "program/tls.rs"]
