@@ -9,9 +9,9 @@ use krm_stream_protocol::{
 use krm_stream_upstream_kube::KubeUpstream;
 
 use crate::clusters::Clusters;
-use crate::flags::{AccessFlags, Sharing};
+use crate::flags::{AccessFlags, DeclaredFlags, Sharing};
 
-/// The service identity's name among the partitions.
+/// The service identity's name among the partitions, where no streams are declared.
 const SERVICE_IDENTITY: &str = "demo";
 
 /// Chooses the upstream.
@@ -19,6 +19,8 @@ const SERVICE_IDENTITY: &str = "demo";
 pub(crate) struct Clients {
     upstreams: BTreeMap<Target, KubeUpstream>,
     identity: UpstreamIdentity,
+    /// The partition of those who share the service identity.
+    shared: Arc<str>,
 }
 
 /// Whose identity the upstream has.
@@ -35,7 +37,8 @@ enum UpstreamIdentity {
 }
 
 impl Clients {
-    pub(crate) fn new(clusters: &Clusters, flags: &AccessFlags) -> Self {
+    /// Readers who share the service identity join what is declared.
+    pub(crate) fn new(clusters: &Clusters, flags: &AccessFlags, declared: &DeclaredFlags) -> Self {
         let upstreams = clusters
             .iter()
             .map(|(target, cluster)| (target.clone(), cluster.upstream.clone()));
@@ -48,6 +51,7 @@ impl Clients {
         Self {
             upstreams: upstreams.collect(),
             identity,
+            shared: declared.partition().unwrap_or(SERVICE_IDENTITY).into(),
         }
     }
 
@@ -64,7 +68,7 @@ impl Clients {
             })
         };
         let (upstream, partition) = match self.identity {
-            UpstreamIdentity::Service => (service.clone(), Partition::shared(SERVICE_IDENTITY)),
+            UpstreamIdentity::Service => (service.clone(), Partition::shared(&*self.shared)),
             UpstreamIdentity::ServiceIsolated => (service.clone(), Partition::Isolated),
             UpstreamIdentity::Caller => (as_caller()?, Partition::per_caller()),
             UpstreamIdentity::CallerIsolated => (as_caller()?, Partition::Isolated),

@@ -12,9 +12,10 @@ use krm_stream_upstream_kube::{BuildError, KubeUpstream};
 use crate::flags::{ClusterFlags, UpstreamFlags};
 
 /// One API server, and the namespace that its configuration suggests.
-#[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) upstream: KubeUpstream,
+    /// How it is reached, for requests other than sessions.
+    pub(crate) config: Config,
     pub(crate) namespace: String,
 }
 
@@ -138,7 +139,7 @@ impl Cluster {
 
     fn new(target: Target, config: Config, flags: &UpstreamFlags) -> Result<Self, ClusterError> {
         let namespace = config.default_namespace.clone();
-        let mut builder = KubeUpstream::builder(config)
+        let mut builder = KubeUpstream::builder(config.clone())
             .connect_timeout(flags.connect_timeout)
             .open_timeout(flags.open_timeout)
             .snapshot_timeout(flags.snapshot_line_timeout, flags.snapshot_timeout)
@@ -149,6 +150,20 @@ impl Cluster {
         let upstream = builder
             .build()
             .map_err(|source| ClusterError::Upstream { target, source })?;
-        Ok(Self { upstream, namespace })
+        Ok(Self {
+            upstream,
+            config,
+            namespace,
+        })
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    /// Shows no part of the configuration: it holds credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("upstream", &self.upstream)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }

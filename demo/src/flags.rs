@@ -1,5 +1,6 @@
 //! What can be set, on the command line or as `KRM_…` environment variables.
 
+mod declared;
 mod streams;
 mod values;
 
@@ -16,6 +17,7 @@ use crate::identity::{HeaderFlag, IdentityFlag};
 use crate::networks::Network;
 use crate::tls::CertificateFiles;
 
+pub(crate) use self::declared::DeclaredFlags;
 pub(crate) use self::streams::{DeliveryFlags, OrderingFlag, StreamFlags};
 pub(crate) use self::values::TargetFlag;
 use self::values::{address, positive_duration};
@@ -45,6 +47,8 @@ pub(crate) struct Flags {
     pub(crate) streams: StreamFlags,
     #[command(flatten)]
     pub(crate) delivery: DeliveryFlags,
+    #[command(flatten)]
+    pub(crate) declared: DeclaredFlags,
     #[command(flatten)]
     pub(crate) simulator: SimulatorFlags,
 }
@@ -234,6 +238,11 @@ impl ClusterFlags {
             target,
         } = self;
         kubeconfig.is_none() && context.is_none() && !in_cluster && target.is_empty()
+    }
+
+    /// Whether a cluster is served that requests need not name.
+    pub(crate) fn has_default(&self) -> bool {
+        self.target.is_empty() || self.context.is_some()
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn build(
     let builder = Gateway::builder()
         .resolver(identities(flags)?)
         .scope_policy(scope_policy)
-        .client_for(Clients::new(clusters, &flags.access))
+        .client_for(Clients::new(clusters, &flags.access, &flags.declared))
         .projection_policy(granted(&flags.scopes.projection))
         .observer(observer)
         .diagnostics(Arc::clone(&diagnostics))

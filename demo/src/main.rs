@@ -8,6 +8,7 @@ mod allow;
 mod announce;
 mod clients;
 mod clusters;
+mod declared;
 mod diagnostics;
 mod flags;
 mod gateway;

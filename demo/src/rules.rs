@@ -49,6 +49,27 @@ pub(crate) enum RuleError {
         "--simulator-listen {0}: the simulator lets anyone write, so it listens on loopback only, as 127.0.0.1:0"
     )]
     SimulatorBeyondLoopback(std::net::SocketAddr),
+    #[error(
+        "--declared-streams needs a cluster to read them from: add --kubeconfig, --context or --in-cluster"
+    )]
+    DeclaredWithoutCluster,
+    #[error(
+        "--declared-streams are read from the default cluster, and with --target alone there is none: name it with --context"
+    )]
+    DeclaredWithoutDefault,
+    #[error(
+        "--declared-streams are read as the gateway itself, which must not read whatever is asked for: name the resources with \
+         --allow in place of --any-resource"
+    )]
+    DeclaredAnyResource,
+    #[error("{0} means something with --declared-streams only")]
+    DeclaredOnly(&'static str),
+    #[error("--declared-partition must not be empty: leave it out, or name it")]
+    NoPartition,
+    #[error(
+        "--lease-namespace and --lease-name name one Lease: give both, or neither if there is one replica"
+    )]
+    HalfALease,
     #[error("--target {0} is given twice")]
     TargetTwice(String),
 }
@@ -63,6 +84,7 @@ pub(crate) fn check(flags: &Flags) -> Result<(), RuleError> {
         beyond_loopback(flags, listen)?;
     }
     callers(flags)?;
+    declared(flags)?;
     let projections = Projections::default();
     for name in &flags.scopes.projection {
         if projections.get(&ProjectionName::new(name.as_str())).is_none() {
@@ -131,6 +153,35 @@ fn callers(flags: &Flags) -> Result<(), RuleError> {
     }
     if flags.scopes.any_resource && !access.acts_as_caller() {
         return Err(RuleError::AnyResource);
+    }
+    Ok(())
+}
+
+fn declared(flags: &Flags) -> Result<(), RuleError> {
+    let declared = &flags.declared;
+    let given = [
+        ("--declared-partition", &declared.partition),
+        ("--lease-namespace", &declared.lease_namespace),
+        ("--lease-name", &declared.lease_name),
+    ];
+    if !declared.is_on {
+        let without_effect = given.iter().find(|(_, value)| value.is_some());
+        return without_effect.map_or(Ok(()), |(name, _)| Err(RuleError::DeclaredOnly(name)));
+    }
+    if flags.clusters.is_simulated() {
+        return Err(RuleError::DeclaredWithoutCluster);
+    }
+    if !flags.clusters.has_default() {
+        return Err(RuleError::DeclaredWithoutDefault);
+    }
+    if flags.scopes.any_resource {
+        return Err(RuleError::DeclaredAnyResource);
+    }
+    if declared.partition.as_deref() == Some("") {
+        return Err(RuleError::NoPartition);
+    }
+    if declared.lease_namespace.is_some() != declared.lease_name.is_some() {
+        return Err(RuleError::HalfALease);
     }
     Ok(())
 }
@@ -270,5 +321,47 @@ mod tests {
         let cached = ["--decision-cache", "10s"];
         assert_eq!(checked(&cached), Err(RuleError::DecisionsWithoutReviews));
         assert_eq!(checked(&[cached, REVIEWED].concat()), Ok(()));
+    }
+
+    #[test]
+    fn declared_streams_need_a_cluster_and_resources_by_name() {
+        let on = "--declared-streams";
+        assert_eq!(checked(&[on]), Err(RuleError::DeclaredWithoutCluster));
+        assert_eq!(checked(&[on, "--in-cluster"]), Ok(()));
+        assert_eq!(
+            checked(&[on, "--target", "a=b"]),
+            Err(RuleError::DeclaredWithoutDefault)
+        );
+        assert_eq!(checked(&[on, "--target", "a=b", "--context", "c"]), Ok(()));
+        let any = [
+            "--any-resource",
+            "--identity",
+            "header:X-User",
+            "--sharing",
+            "per-caller",
+        ];
+        assert_eq!(
+            checked(&[&[on, "--in-cluster"], &any[..]].concat()),
+            Err(RuleError::DeclaredAnyResource)
+        );
+    }
+
+    #[test]
+    fn a_lease_has_a_namespace_and_a_name_and_is_for_declared_streams() {
+        let on = ["--declared-streams", "--in-cluster"];
+        let (namespace, name) = (["--lease-namespace", "krm-stream"], ["--lease-name", "declared"]);
+        assert_eq!(checked(&[on, namespace].concat()), Err(RuleError::HalfALease));
+        assert_eq!(checked(&[on, name].concat()), Err(RuleError::HalfALease));
+        assert_eq!(checked(&[on, namespace, name].concat()), Ok(()));
+        assert_eq!(
+            checked(&[namespace, name].concat()),
+            Err(RuleError::DeclaredOnly("--lease-namespace"))
+        );
+        let partition = ["--declared-partition", ""];
+        assert_eq!(
+            checked(&partition),
+            Err(RuleError::DeclaredOnly("--declared-partition"))
+        );
+        assert_eq!(checked(&[on, partition].concat()), Err(RuleError::NoPartition));
     }
 }

@@ -177,3 +177,8 @@ fn the_overlays_ask_for_what_can_be_asked_for_together() {
         assert!(said.contains("cluster"), "{overlay}: {said}");
     }
 }
+
+#[test]
+fn every_flag_of_the_component_for_declared_streams_is_one_of_the_program() {
+    assert_eq!(count_flags("components/declared-streams"), 3);
+}

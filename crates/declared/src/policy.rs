@@ -41,6 +41,16 @@ impl DeclaredPolicy {
         self
     }
 
+    /// Allows these projections and no others, and takes the first where none is named. Without a name nothing changes.
+    pub fn projections<N: Into<Box<str>>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().map(Into::into).collect();
+        if let Some(first) = names.first() {
+            self.default_projection = (&**first).into();
+            self.projections = names.into_iter().collect();
+        }
+        self
+    }
+
     pub(crate) const fn scopes(&self) -> &ScopePolicy {
         &self.scopes
     }
