@@ -19,8 +19,18 @@ mod continuity;
 mod control_plane;
 #[path = "cluster/credentials.rs"]
 mod credentials;
+#[path = "cluster/declared.rs"]
+mod declared;
+#[path = "cluster/declared_replicas.rs"]
+mod declared_replicas;
+#[path = "cluster/declared_routine.rs"]
+mod declared_routine;
+#[path = "cluster/declared_troubles.rs"]
+mod declared_troubles;
 #[path = "cluster/definitions.rs"]
 mod definitions;
+#[path = "cluster/drains.rs"]
+mod drains;
 #[path = "cluster/expectation.rs"]
 mod expectation;
 #[path = "cluster/faults.rs"]
@@ -29,6 +39,8 @@ mod faults;
 mod gateway;
 #[path = "cluster/identity.rs"]
 mod identity;
+#[path = "../../crates/status/tests/status/kstatus.rs"]
+mod kstatus;
 #[path = "cluster/lifecycle.rs"]
 mod lifecycle;
 #[path = "cluster/link.rs"]
@@ -231,7 +243,41 @@ mod without_streaming_lists {
 
 /// What is not repeated on a cluster that refuses streaming lists.
 mod with_streaming_lists {
-    use super::{ApiServer, continuity, credentials, faults};
+    use super::{
+        ApiServer, continuity, credentials, declared_replicas, declared_routine, declared_troubles, drains,
+        faults,
+    };
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn a_declared_stream_is_ready_and_stays_so_while_watches_end_and_begin_again() {
+        declared_routine::ready_holds_while_watches_end_and_begin_again(&ApiServer::of_this_run().await)
+            .await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn what_holds_a_declared_stream_up_is_told_in_words() {
+        declared_troubles::what_holds_a_stream_up_is_told_in_words(&ApiServer::of_this_run().await).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn an_expired_version_of_a_declared_stream_is_replayed_without_a_warning() {
+        declared_troubles::an_expired_version_is_replayed_without_a_warning().await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn of_two_replicas_the_holder_of_the_lease_alone_publishes() {
+        declared_replicas::the_holder_of_the_lease_alone_publishes(&ApiServer::of_this_run().await).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn five_hundred_streams_of_a_replica_that_ends_come_back_to_another() {
+        drains::five_hundred_streams_come_back_to_another_replica(&ApiServer::of_this_run().await).await;
+    }
 
     #[tokio::test]
     #[ignore = "needs a cluster: run cargo xtask e2e"]

@@ -1,7 +1,7 @@
 //! The gateway under test: the demo's binary on the cluster of a test.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -108,11 +108,24 @@ impl Gateway {
 
     /// Has all streams checked, as a change of roles calls for.
     pub(crate) fn recheck(&self) {
+        self.signal("HUP");
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.process.id().expect("the demo runs").to_string();
         let sent = std::process::Command::new("sh")
-            .args(["-c", &format!("kill -HUP {id}")])
+            .args(["-c", &format!("kill -{name} {id}")])
             .status();
         assert!(sent.expect("a shell can be run").success());
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) async fn until_ended(&mut self) -> ExitStatus {
+        timeout(WITHIN, self.process.wait())
+            .await
+            .expect("the demo ends in time")
+            .expect("the demo can be waited for")
     }
 
     /// Opens a stream with these headers, as often as it takes until the API server's authorizer has learnt of the role.

@@ -15,7 +15,7 @@ use crate::reach::let_read;
 use crate::wait::until;
 
 /// An overlay of `deploy/kustomize`, as a site makes it its own: with names that nobody else has.
-struct Site {
+pub(crate) struct Site {
     folder: TempDir,
     namespace: String,
     suffix: String,
@@ -23,7 +23,7 @@ struct Site {
 
 impl Site {
     /// The overlay and these components, in a namespace that is there.
-    fn new(namespace: &str, overlay: &str, components: &[&str]) -> Self {
+    pub(crate) fn new(namespace: &str, overlay: &str, components: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let kit = relative(
             &folder.path().canonicalize().expect("the folder is there"),
@@ -67,6 +67,45 @@ impl Site {
 
     fn account(&self) -> String {
         format!("krm-stream{}", self.suffix)
+    }
+
+    /// Applies the manifests, but for the Deployment and for documents that have one of these lines. The namespace of a site
+    /// is that of all it has, so what belongs into `default` is put back there.
+    pub(crate) async fn apply_without(&self, api: &ApiServer, lines: &[&str]) {
+        let manifests = self.manifests_without(api, &["Namespace", "Deployment"]).await;
+        let moved = format!("  namespace: {}", self.namespace);
+        let documents = manifests
+            .split("\n---\n")
+            .filter(|document| !lines.iter().any(|line| document.contains(line)))
+            .map(|document| {
+                if document.contains("  name: krm-stream-events") {
+                    document.replacen(&moved, "  namespace: default", 1)
+                } else {
+                    document.to_owned()
+                }
+            });
+        let manifests = documents.collect::<Vec<_>>().join("\n---\n");
+        api.kubectl(&["apply", "--server-side", "--filename=-"], &manifests)
+            .await;
+    }
+
+    /// A kubeconfig of the gateway's own account.
+    pub(crate) async fn kubeconfig(&self, api: &ApiServer) -> Kubeconfig {
+        let namespace = format!("--namespace={}", self.namespace);
+        let token = api
+            .kubectl(&["create", "token", &self.account(), &namespace], "")
+            .await;
+        Kubeconfig::with_token(api, token.trim()).await
+    }
+
+    /// The gateway's own account, as a role binding names it.
+    pub(crate) fn subject(&self) -> serde_json::Value {
+        serde_json::json!({"kind": "ServiceAccount", "namespace": self.namespace, "name": self.account()})
+    }
+
+    /// Waits until the authorizer knows what the gateway may do with this, in the namespace.
+    pub(crate) async fn until_may(&self, api: &ApiServer, verb: &str, resource: &str) {
+        may(api, self, verb, resource, true).await;
     }
 }
 
@@ -130,22 +169,8 @@ pub(crate) async fn the_gateway_runs_with_the_rights_of_the_manifests(api: &ApiS
     for overlay in ["shared", "per-caller"] {
         let namespace = api.create_namespace().await;
         let site = Site::new(&namespace, overlay, &[]);
-        let manifests = site.manifests_without(api, &["Namespace", "Deployment"]).await;
-        api.kubectl(&["apply", "--server-side", "--filename=-"], &manifests)
-            .await;
-        let account = site.account();
-        let token = api
-            .kubectl(
-                &[
-                    "create",
-                    "token",
-                    &account,
-                    &format!("--namespace={}", site.namespace),
-                ],
-                "",
-            )
-            .await;
-        let kubeconfig = Kubeconfig::with_token(api, token.trim()).await;
+        site.apply_without(api, &[]).await;
+        let kubeconfig = site.kubeconfig(api).await;
         let identity = format!("header:{USER}");
         let flags = [
             "--sharing",

@@ -1,0 +1,204 @@
+//! A declared stream with the rights that the operating kit grants: ready, and quiet about what is routine.
+
+use serde_json::json;
+
+use crate::access::user;
+use crate::api_server::{ApiServer, text};
+use crate::declared::{
+    Declared, condition, ended_watches, is_observed, open_watches, reading, stream_of, until_served,
+};
+use crate::expectation::Versions;
+use crate::gateway::{Gateway, USER};
+use crate::identity::Kubeconfig;
+use crate::kstatus::Reading;
+use crate::objects::built;
+use crate::operating::Site;
+use crate::reach::let_read;
+use crate::wait::until;
+
+/// A watch that has reached its timeout, so many times for each stream.
+const RECYCLES: u64 = 20;
+/// Kinds that the overlay lets the gateway read, and that nobody else watches by namespace.
+const KINDS: [&str; 2] = ["persistentvolumeclaims", "replicasets"];
+
+pub(crate) async fn ready_holds_while_watches_end_and_begin_again(api: &ApiServer) {
+    let namespace = api.create_namespace().await;
+    let mut before = Vec::new();
+    for kind in KINDS {
+        before.push((ended_watches(api, kind).await, open_watches(api, kind).await));
+    }
+    let (gateway, _kubeconfig) = start_with_the_rights_of_the_kit(api, &namespace).await;
+    let mut replica_sets = stream_of("replicasets", &namespace);
+    replica_sets["scope"]["group"] = json!("apps");
+    let declared = Declared::create(
+        api,
+        &[stream_of("persistentvolumeclaims", &namespace), replica_sets],
+    )
+    .await;
+    let resource = format!("declaredstreams/{}", declared.name());
+    let wait = ["wait", "--for=condition=Ready", "--timeout=50s", &resource];
+    api.kubectl(&wait, "").await;
+    let ready = declared.until_ready().await;
+    let told = declared.until_told("AllStreamsReady").await;
+    assert!(told.iter().all(|event| event.kind == "Normal"), "{told:?}");
+    assert_eq!(reading(&ready), Reading::Current);
+
+    // A reader joins what is warm: there is no second watch.
+    let claims = built(krm_stream_protocol::Scope::builder("v1", KINDS[0]).namespace(&*namespace));
+    let_read(api, &namespace, KINDS[0], &user("ada")).await;
+    let mut ada = gateway.open_admitted(&claims, &[(USER, "ada")]).await;
+    ada.until_synced().await;
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    api.create(&claims.api_path(), &claim).await;
+    ada.until_shows("data", |_| true).await;
+    let refusal = gateway.open_as(&claims, "bob").await.until_refused().await;
+    assert_eq!(refusal.code(), Some(krm_stream_protocol::ErrorCode::Forbidden));
+
+    let closed = until(
+        "watches have ended often enough, as both sides count",
+        async || {
+            let closed = gateway
+                .metric("watch_sessions_ended_total", &[("reason", "closed")])
+                .await;
+            let mut ended = Vec::new();
+            for (kind, (before, open)) in KINDS.iter().zip(&before) {
+                assert!(open_watches(api, kind).await <= open + 1, "one watch of {kind}");
+                ended.push(ended_watches(api, kind).await - before);
+            }
+            let is_enough = ended.iter().all(|ended| *ended >= RECYCLES);
+            (is_enough && ended.iter().sum::<u64>() == closed).then_some(closed)
+        },
+    )
+    .await;
+    for reason in ["expired", "error"] {
+        let ended = gateway
+            .metric("watch_sessions_ended_total", &[("reason", reason)])
+            .await;
+        assert_eq!(ended, 0, "{reason}");
+    }
+    let object = declared.object().await.expect("it is there");
+    assert_eq!(object, ready, "nothing was written");
+    assert_eq!(declared.events().await, told, "nothing was told");
+    api.kubectl(&wait, "").await;
+    ada.agrees_with_kubectl(api, Versions::Equal).await;
+
+    let table = api
+        .kubectl(&["get", "declaredstreams", declared.name()], "")
+        .await;
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["NAME", "READY", "STREAMS", "AGE"]);
+    assert_eq!(rows[1][..3], [declared.name(), "True", "2/2"]);
+    eprintln!(
+        "{closed} sessions closed as both sides count; version {} all the time; {} events; {table}",
+        text(&object["metadata"]["resourceVersion"]),
+        told.len()
+    );
+
+    drop(ada);
+    is_edited_and_deleted(api, &namespace, &declared, &before).await;
+    the_lease_is_held_by_it_and_given_up(api, &namespace, gateway).await;
+}
+
+/// The gateway as the account of the manifests, with the flags of the component.
+async fn start_with_the_rights_of_the_kit(api: &ApiServer, namespace: &str) -> (Gateway, Kubeconfig) {
+    let site = Site::new(namespace, "shared", &["declared-streams"]);
+    site.apply_without(api, &[]).await;
+    until_served(api).await;
+    for (verb, resource) in [
+        ("watch", "persistentvolumeclaims"),
+        ("watch", "declaredstreams.krm-stream.github.io"),
+        ("create", "leases.coordination.k8s.io"),
+    ] {
+        site.until_may(api, verb, resource).await;
+    }
+    let kubeconfig = site.kubeconfig(api).await;
+    let identity = format!("header:{USER}");
+    let flags = [
+        "--declared-streams",
+        "--lease-namespace",
+        namespace,
+        "--lease-name",
+        "krm-stream-declared",
+        "--authorize",
+        "subject-access-review",
+        "--identity",
+        &identity,
+        "--allow",
+        "persistentvolumeclaims,apps/replicasets",
+        "--watch-timeout",
+        "1",
+    ];
+    (Gateway::start_with(&kubeconfig.path(), &flags).await, kubeconfig)
+}
+
+/// A finalizer keeps the resource for a while: it is read as going, nothing more is published, and its feeds end.
+async fn is_edited_and_deleted(
+    api: &ApiServer,
+    namespace: &str,
+    declared: &Declared<'_>,
+    before: &[(u64, u64)],
+) {
+    let nothing = declared.declare(&[]).await;
+    let nothing = declared
+        .until("nothing to stream is converged", |object| {
+            object["metadata"]["generation"] == nothing["metadata"]["generation"] && is_observed(object)
+        })
+        .await;
+    assert_eq!(
+        condition(&nothing, "Ready"),
+        ("True".to_owned(), "NoResolvedTypes".to_owned())
+    );
+    assert_eq!(nothing["status"]["streams"]["summary"], "0/0");
+    no_watch_is_open(api, before).await;
+
+    declared.declare(&[stream_of(KINDS[0], namespace)]).await;
+    declared.until_ready().await;
+    declared
+        .patch(&json!({"metadata": {"finalizers": ["krm-stream.github.io/e2e"]}}))
+        .await;
+    declared.delete().await;
+    no_watch_is_open(api, before).await;
+    let going = declared.object().await.expect("a finalizer keeps it");
+    assert_eq!(reading(&going), Reading::Terminating);
+    declared.patch(&json!({"metadata": {"finalizers": null}})).await;
+    until("it is gone", async || {
+        declared.object().await.is_none().then_some(())
+    })
+    .await;
+}
+
+async fn no_watch_is_open(api: &ApiServer, before: &[(u64, u64)]) {
+    // Far longer than from one watch to the next, or it may be between two.
+    let mut quiet = 0;
+    until("no watch is open", async || {
+        let mut is_quiet = true;
+        for (kind, (_, open)) in KINDS.iter().zip(before) {
+            is_quiet &= open_watches(api, kind).await == *open;
+        }
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        (quiet >= 4).then_some(())
+    })
+    .await;
+}
+
+async fn the_lease_is_held_by_it_and_given_up(api: &ApiServer, namespace: &str, mut gateway: Gateway) {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/krm-stream-declared");
+    let holder = async || {
+        let (_, lease) = api.get(&path).await;
+        let lease: serde_json::Value = serde_json::from_slice(&lease).expect("a Lease is JSON");
+        lease["spec"]["holderIdentity"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(!holder().await.is_empty());
+    gateway.signal("TERM");
+    assert!(gateway.until_ended().await.success());
+    assert_eq!(holder().await, "", "given up at the end");
+}
