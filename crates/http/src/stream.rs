@@ -175,8 +175,7 @@ impl GatewayStream {
 
     fn take(&mut self) -> Option<Bytes> {
         if !self.rest.is_empty() {
-            let piece = self.rest.len().min(CHUNK_BYTES);
-            return Some(self.rest.split_to(piece));
+            return Some(self.rest.split_to(piece_of(self.rest.len())));
         }
         if let Stage::Ending(ending) = &mut self.stage
             && self.outbox.is_empty()
@@ -184,8 +183,9 @@ impl GatewayStream {
             return ending.last.take();
         }
         let mut chunk = self.outbox.take()?;
-        if chunk.len() > CHUNK_BYTES {
-            self.rest = chunk.split_off(CHUNK_BYTES);
+        let piece = piece_of(chunk.len());
+        if piece < chunk.len() {
+            self.rest = chunk.split_off(piece);
         }
         Some(chunk)
     }
@@ -341,6 +341,18 @@ impl GatewayStream {
     /// What is done with a stage is taken out of it; until the next one is known, the stream is as good as over.
     fn leave_stage(&mut self) -> Stage {
         std::mem::replace(&mut self.stage, Stage::Ending(Ending::default()))
+    }
+}
+
+/// How much of a chunk of so many bytes is handed out next. Never all but its last byte: the blank line at its end would be torn,
+/// and what comes after it would not be seen to be between events.
+const fn piece_of(bytes: usize) -> usize {
+    if bytes <= CHUNK_BYTES {
+        bytes
+    } else if bytes == CHUNK_BYTES + 1 {
+        CHUNK_BYTES - 1
+    } else {
+        CHUNK_BYTES
     }
 }
 

@@ -142,3 +142,25 @@ async fn a_reader_that_stalls_does_not_find_a_pile_of_them() {
     let came = String::from_utf8_lossy(&connection.raw()[before..]).into_owned();
     assert!(came.matches("heartbeat").count() <= 1, "{came}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn they_come_after_an_object_of_whatever_size() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let gateway = builder(&upstream)
+        .heartbeat_interval(Duration::from_secs(20))
+        .build()
+        .unwrap();
+    let mut connection = get(&gateway, QUERY);
+    let (_, session) = tokio::join!(connection.types(2), async {
+        script.next_open().await.accept_with([], "1")
+    });
+    // A large object's frame is handed out in pieces of 64 KiB: one of these ends within the blank line after it.
+    for (version, size) in (2_u64..).zip(65_000..65_600) {
+        session.send(WatchEvent::Modified(config_map("a", version, &"x".repeat(size))));
+        connection.events(1).await;
+        let last = Instant::now();
+        let next = tokio::time::timeout(Duration::from_mins(1), connection.chunk()).await;
+        assert_eq!(next.unwrap().unwrap(), HEARTBEAT, "after {size}");
+        assert_eq!(last.elapsed(), Duration::from_secs(20), "after {size}");
+    }
+}
