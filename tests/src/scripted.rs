@@ -20,6 +20,7 @@ const ASKED_TIMEOUT: Duration = Duration::from_secs(400);
 pub struct ScriptedUpstream {
     opens: mpsc::UnboundedSender<OpenRequest>,
     open_sessions: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
 /// The test's side of a [`ScriptedUpstream`].
@@ -27,6 +28,7 @@ pub struct ScriptedUpstream {
 pub struct Script {
     opens: mpsc::UnboundedReceiver<OpenRequest>,
     open_sessions: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
 /// A session that the gateway wants to open.
@@ -39,24 +41,32 @@ pub struct OpenRequest {
     pub feed: Option<tokio::task::Id>,
     answer: oneshot::Sender<Result<Box<dyn Session>, OpenError>>,
     open_sessions: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
 /// An open session, as the API server sees it.
 #[derive(Debug)]
 pub struct ScriptedSession {
     items: mpsc::UnboundedSender<SessionItem>,
+    unread: Arc<AtomicUsize>,
 }
 
 impl ScriptedUpstream {
     /// An upstream and its script.
     pub fn new() -> (Self, Script) {
         let (opens, requests) = mpsc::unbounded_channel();
-        let open_sessions = Arc::new(AtomicUsize::new(0));
+        let (open_sessions, unread) = (Arc::default(), Arc::default());
         let script = Script {
             opens: requests,
             open_sessions: Arc::clone(&open_sessions),
+            unread: Arc::clone(&unread),
         };
-        (Self { opens, open_sessions }, script)
+        let upstream = Self {
+            opens,
+            open_sessions,
+            unread,
+        };
+        (upstream, script)
     }
 }
 
@@ -74,6 +84,7 @@ impl Upstream for ScriptedUpstream {
             feed: tokio::task::try_id(),
             answer,
             open_sessions: Arc::clone(&self.open_sessions),
+            unread: Arc::clone(&self.unread),
         });
         Box::pin(async move {
             answered
@@ -105,6 +116,11 @@ impl Script {
     pub fn open_sessions(&self) -> usize {
         self.open_sessions.load(Ordering::SeqCst)
     }
+
+    /// How much was sent that the gateway has not read yet.
+    pub fn unread(&self) -> usize {
+        self.unread.load(Ordering::SeqCst)
+    }
 }
 
 impl fmt::Debug for OpenRequest {
@@ -124,10 +140,14 @@ impl OpenRequest {
         let session = Running {
             items: session,
             open_sessions: Arc::clone(&self.open_sessions),
+            unread: Arc::clone(&self.unread),
         };
         // Whoever asked may have left.
         let _ = self.answer.send(Ok(Box::new(session)));
-        ScriptedSession { items }
+        ScriptedSession {
+            items,
+            unread: self.unread,
+        }
     }
 
     /// Refuses it.
@@ -144,7 +164,7 @@ impl OpenRequest {
 impl ScriptedSession {
     /// Sends an event. One that nobody reads any more is lost, as on a real connection.
     pub fn send(&mut self, event: WatchEvent) {
-        let _ = self.items.send(SessionItem::Event(event));
+        self.put(SessionItem::Event(event));
     }
 
     /// Sends an added object.
@@ -177,7 +197,13 @@ impl ScriptedSession {
 
     /// Ends the session.
     pub fn end(self, end: SessionEnd) {
-        let _ = self.items.send(SessionItem::End(end));
+        self.put(SessionItem::End(end));
+    }
+
+    fn put(&self, item: SessionItem) {
+        if self.items.send(item).is_ok() {
+            self.unread.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     /// Whether the gateway has dropped the session.
@@ -194,13 +220,17 @@ impl ScriptedSession {
 struct Running {
     items: mpsc::UnboundedReceiver<SessionItem>,
     open_sessions: Arc<AtomicUsize>,
+    unread: Arc<AtomicUsize>,
 }
 
 impl Session for Running {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SessionItem> {
-        self.items
-            .poll_recv(cx)
-            .map(|item| item.unwrap_or(SessionItem::End(SessionEnd::Closed)))
+        self.items.poll_recv(cx).map(|item| {
+            item.map_or(SessionItem::End(SessionEnd::Closed), |item| {
+                self.unread.fetch_sub(1, Ordering::SeqCst);
+                item
+            })
+        })
     }
 
     fn asked_timeout(&self) -> Option<Duration> {
@@ -211,5 +241,9 @@ impl Session for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.open_sessions.fetch_sub(1, Ordering::SeqCst);
+        self.items.close();
+        while self.items.try_recv().is_ok() {
+            self.unread.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }

@@ -101,6 +101,11 @@ impl ModelServer {
         self.feed().map(|view| (self.feeds, view.tick()))
     }
 
+    /// Whether the gateway has read all that was sent.
+    pub fn is_read(&self) -> bool {
+        self.script.unread() == 0
+    }
+
     /// How many sessions were asked for.
     pub const fn opens(&self) -> usize {
         self.opens

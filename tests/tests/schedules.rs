@@ -172,8 +172,22 @@ impl Play {
         }
     }
 
-    /// Lets time pass in small steps while the server answers what it is asked.
+    /// Lets time pass in small steps while the server answers what it is asked; then until the feeds have read what they were
+    /// sent, since what is said of a feed is said of what was delivered to it. A burst of deletions is read in steps.
     async fn settle(&mut self, time: Duration) {
+        self.pass(time).await;
+        let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+        while !self.server.is_read() {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "seed {}: a feed does not read what it is sent",
+                self.seed
+            );
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn pass(&mut self, time: Duration) {
         let end = tokio::time::Instant::now() + time;
         let step = (time / 20).max(Duration::from_millis(1));
         loop {

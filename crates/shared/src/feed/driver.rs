@@ -211,10 +211,13 @@ impl Driver {
         let mut batch = Vec::new();
         let mut pace = Pace::new(self.settings.queue_depth);
         loop {
-            next_batch(&mut *session, &mut batch, pace.most_deletions()).await;
-            if pace.must_settle(&batch) {
+            // Before anything is taken from the session: what waits there is not delivered yet.
+            if pace.remaining() == 0 {
                 self.feed.settled().await;
+                pace.settled();
             }
+            next_batch(&mut *session, &mut batch, pace.remaining()).await;
+            pace.applies(&batch);
             if let Some(left) = self.apply(continuity, &mut batch, &mut count) {
                 return left;
             }

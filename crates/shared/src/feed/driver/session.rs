@@ -13,9 +13,9 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// How fast deletions are applied: no faster than streams that keep up can take them in, since each may owe only so many.
 ///
-/// A stream that is at the head takes in a whole batch at its next look. So a batch holds no more deletions than a stream may
-/// owe, and where it and those before would come to more, every stream that was woken gets to look first. Updates need no
-/// such thing: they coalesce.
+/// A stream that is at the head takes in all there is at its next look. So once as many deletions were applied as a stream
+/// may owe, every stream that was woken gets to look before more is taken from the session. Updates need no such thing:
+/// they coalesce.
 #[derive(Debug)]
 pub(super) struct Pace {
     queue_depth: usize,
@@ -31,19 +31,19 @@ impl Pace {
         }
     }
 
-    pub(super) fn most_deletions(&self) -> usize {
-        self.queue_depth
+    /// How many deletions may be applied before the streams that were woken have to look; none if they have to look now.
+    pub(super) fn remaining(&self) -> usize {
+        self.queue_depth.saturating_sub(self.applied)
     }
 
-    /// Whether the streams that were woken have to look before this batch is applied.
-    pub(super) fn must_settle(&mut self, batch: &[SessionItem]) -> bool {
-        let deletions = batch.iter().filter(|item| is_deletion(item)).count();
-        self.applied += deletions;
-        if self.applied <= self.queue_depth {
-            return false;
-        }
-        self.applied = deletions;
-        true
+    /// This batch is applied.
+    pub(super) fn applies(&mut self, batch: &[SessionItem]) {
+        self.applied += batch.iter().filter(|item| is_deletion(item)).count();
+    }
+
+    /// All streams have looked, or are waited for no longer.
+    pub(super) fn settled(&mut self) {
+        self.applied = 0;
     }
 }
 
@@ -51,7 +51,7 @@ fn is_deletion(item: &SessionItem) -> bool {
     matches!(item, SessionItem::Event(WatchEvent::Deleted(_)))
 }
 
-/// Fills `batch`, which is empty, with what is there, at least one item, and no more than so many deletions.
+/// Fills `batch`, which is empty, with what is there, at least one item, and no more than so many deletions, at least one.
 pub(super) async fn next_batch(
     session: &mut dyn Session,
     batch: &mut Vec<SessionItem>,
