@@ -141,7 +141,7 @@ fn the_documentation_names_flags_that_there_are_and_leaves_none_out() {
 
 /// Starts the program with the arguments and variables of an overlay, on free ports of this machine and a cluster that is not
 /// there: whatever the flags break among themselves is told before that.
-fn start(overlay: &str) -> Output {
+fn start(overlay: &str, components: &[&str]) -> Output {
     let kustomize = checkout().join("deploy/kustomize");
     let deployment = text(&kustomize.join("base/deployment.yaml"));
     let mut settings = text(&kustomize.join("base/settings.env"));
@@ -155,9 +155,16 @@ fn start(overlay: &str) -> Output {
         let (name, value) = line.split_once('=').expect("a setting has a value");
         command.env(name, value);
     }
-    for argument in arguments(&deployment) {
+    let added = components
+        .iter()
+        .map(|component| text(&kustomize.join(format!("components/{component}/arguments.yaml"))));
+    for argument in arguments(&deployment)
+        .into_iter()
+        .chain(added.flat_map(|patch| arguments(&patch)))
+    {
         command.arg(
             argument
+                .replace("$(POD_NAMESPACE)", "krm-stream")
                 .replace("$(SITE_HOST)", "krm-stream.example.com")
                 .replace("$(POD_IP)", "192.0.2.7")
                 .replace("0.0.0.0:8080", "0.0.0.0:0")
@@ -170,11 +177,13 @@ fn start(overlay: &str) -> Output {
 #[test]
 fn the_overlays_ask_for_what_can_be_asked_for_together() {
     for overlay in ["shared", "per-caller"] {
-        let output = start(overlay);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // Not in a pod: that is all that is wrong.
-        assert_eq!(output.status.code(), Some(1), "{overlay}: {said}");
-        assert!(said.contains("cluster"), "{overlay}: {said}");
+        for components in [&[][..], &["declared-streams"]] {
+            let output = start(overlay, components);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            // Not in a pod: that is all that is wrong.
+            assert_eq!(output.status.code(), Some(1), "{overlay}: {said}");
+            assert!(said.contains("--in-cluster"), "{overlay}: {said}");
+        }
     }
 }
 

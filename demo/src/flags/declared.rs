@@ -7,7 +7,7 @@ use clap::builder::BoolishValueParser;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Declared streams")]
 pub(crate) struct DeclaredFlags {
-    /// Keep the streams warm that DeclaredStream resources of the cluster name, and publish their status.
+    /// Keep the streams warm that `DeclaredStream` resources of the cluster name, and publish their status.
     #[arg(long = "declared-streams", env = "KRM_DECLARED_STREAMS", value_parser = BoolishValueParser::new())]
     pub(crate) is_on: bool,
     /// The name of the shared partition that declared streams are in; with --sharing shared all readers are in it too, and
