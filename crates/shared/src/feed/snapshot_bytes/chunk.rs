@@ -78,17 +78,14 @@ impl Chunk {
 
 impl Rest {
     fn encode(mut self) -> Option<Chunk> {
-        let mut size = 0;
-        let count = self
-            .objects
-            .as_slice()
-            .iter()
-            .take_while(|(_, projected)| {
-                let is_first = size == 0;
-                size += longest(projected);
-                is_first || size <= CHUNK_BYTES
-            })
-            .count();
+        let (mut count, mut size) = (0, 0);
+        for (_, projected) in self.objects.as_slice() {
+            let longest = longest(projected);
+            if count > 0 && size + longest > CHUNK_BYTES {
+                break;
+            }
+            (count, size) = (count + 1, size + longest);
+        }
         let (mut bytes, mut withheld, mut next_slot) = (BytesMut::with_capacity(size), Vec::new(), None);
         for (slot, projected) in self.objects.by_ref().take(count) {
             next_slot = Some(slot + 1);
