@@ -207,3 +207,33 @@ fn a_specification_that_lists_nothing_resolves_to_nothing() {
     let spec: DeclaredStreamSpec = serde_json::from_str("{}").unwrap();
     assert_eq!(spec.resolve(&policy()), []);
 }
+
+#[test]
+fn a_gateway_that_grants_some_projections_lets_those_be_declared_and_takes_its_first() {
+    let asking = |projection: Option<&str>| DeclaredStreamSpec {
+        streams: vec![StreamDeclaration {
+            name: "s".into(),
+            scope: configmaps(),
+            projection: projection.map(str::to_owned),
+        }],
+    };
+    let granted = policy().projections(["krm-spec/v1", "krm-raw/v1"]);
+    for (asked, given) in [
+        (None, Some("krm-spec/v1")),
+        (Some("krm-raw/v1"), Some("krm-raw/v1")),
+        (Some("krm-full/v1"), None),
+    ] {
+        let resolved = asking(asked).resolve(&granted);
+        let outcome = resolved[0].outcome();
+        assert_eq!(
+            outcome.ok().map(|warm| warm.projection().as_str()),
+            given,
+            "{asked:?}"
+        );
+    }
+    let unchanged = asking(None).resolve(&policy().projections([""; 0]));
+    assert_eq!(
+        unchanged[0].outcome().unwrap().projection().as_str(),
+        "krm-full/v1"
+    );
+}
