@@ -9,6 +9,9 @@ use tracing_subscriber::EnvFilter;
 /// The environment variable with the log's filter, as `info` or `krm_stream_shared=debug`.
 const FILTER: &str = "KRM_LOG";
 
+/// kube logs each failed request as an error of its own; whoever sent it says what it was for, and what it means.
+const SAID_TWICE: &str = "kube_client::client::builder=off";
+
 /// Raw causes, which browsers never see: warnings of the log, but those that callers bring about as often as they like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log;
@@ -54,6 +57,7 @@ pub(crate) fn start_log() -> Result<(), Box<dyn Error>> {
         .with_env_var(FILTER)
         .from_env()
         .map_err(|error| format!("{FILTER}: {error}; write a level, as info, or target=level"))?;
+    let filter = filter.add_directive(SAID_TWICE.parse()?);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -106,12 +106,16 @@ impl Watching {
                     self.session(&mut continuity, session, was_complete).await?
                 }
                 Err(error) => {
-                    if let OpenError::Failed(error) = &error
-                        && *error.kind() != UpstreamErrorKind::NotFound
-                    {
+                    let failed = match &error {
+                        OpenError::Failed(error) => Some(error.clone()),
+                        OpenError::Expired => None,
+                    };
+                    let next = continuity.open_failed(self.clock.moment(), error);
+                    // What ends the watch is told by whoever learns of the end.
+                    if let (Next::Open, Some(error)) = (&next, &failed) {
                         self.report(error);
                     }
-                    continuity.open_failed(self.clock.moment(), error)
+                    next
                 }
             };
             match next {
