@@ -103,6 +103,44 @@ pub(crate) async fn ready_holds_while_watches_end_and_begin_again(api: &ApiServe
     drop(ada);
     is_edited_and_deleted(api, &namespace, &declared, &before).await;
     the_lease_is_held_by_it_and_given_up(api, &namespace, gateway).await;
+    // Another gateway, which would publish of the same resources: so only now.
+    readers_who_are_asked_as_themselves_join_nothing(api).await;
+}
+
+/// A declared feed is read as the gateway, so a reader whose own rights count is none of its readers.
+async fn readers_who_are_asked_as_themselves_join_nothing(api: &ApiServer) {
+    const KIND: &str = "resourcequotas";
+    let namespace = api.create_namespace().await;
+    let before = open_watches(api, KIND).await;
+    let identity = format!("header:{USER}");
+    let flags = [
+        "--declared-streams",
+        "--sharing",
+        "per-caller",
+        "--identity",
+        &identity,
+        "--allow",
+        KIND,
+        "--linger",
+        "0",
+    ];
+    let gateway = Gateway::start(api, &flags).await;
+    let declared = Declared::create(api, &[stream_of(KIND, &namespace)]).await;
+    declared.until_ready().await;
+    assert_eq!(open_watches(api, KIND).await, before + 1);
+    let scope = built(krm_stream_protocol::Scope::builder("v1", KIND).namespace(&*namespace));
+    let refusal = gateway.open_as(&scope, "ada").await.until_refused().await;
+    assert_eq!(refusal.code(), Some(krm_stream_protocol::ErrorCode::Forbidden));
+    let_read(api, &namespace, KIND, &user("ada")).await;
+    let mut ada = gateway.open_admitted(&scope, &[(USER, "ada")]).await;
+    ada.until_synced().await;
+    assert_eq!(open_watches(api, KIND).await, before + 2, "a watch of their own");
+    declared.delete().await;
+    drop(ada);
+    until("the watches end", async || {
+        (open_watches(api, KIND).await == before).then_some(())
+    })
+    .await;
 }
 
 /// The gateway as the account of the manifests, with the flags of the component.
