@@ -22,7 +22,7 @@ use krm_stream_protocol::{
 use krm_stream_shared::{FeedReport, FeedSettings, Feeds, Keep, Keeper};
 use tokio::time::{Instant, timeout};
 
-use support::{Script, ScriptedUpstream, Stream, object};
+use support::{Script, ScriptedSession, ScriptedUpstream, Stream, object};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -65,6 +65,14 @@ fn keep(feeds: &Feeds) -> (Keeper, Script) {
     (keeper, script)
 }
 
+/// A feed that is kept and has its first snapshot.
+async fn kept_warm(feeds: &Feeds) -> (Keeper, Script, ScriptedSession) {
+    let (mut keeper, mut script) = keep(feeds);
+    let session = script.open_with(object("a")).await;
+    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    (keeper, script, session)
+}
+
 fn unavailable() -> OpenError {
     UpstreamError::new(UpstreamErrorKind::Unavailable).into()
 }
@@ -87,9 +95,7 @@ async fn expect(keeper: &mut Keeper, expected: &[&str]) {
 async fn a_kept_feed_tells_of_its_sessions_and_is_no_stream() {
     let streams = Arc::new(Streams::default());
     let feeds = feeds(Observing::with(streams.clone()));
-    let (mut keeper, mut script) = keep(&feeds);
-    let session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    let (mut keeper, mut script, session) = kept_warm(&feeds).await;
     assert_eq!(feeds.count(), 1);
 
     tokio::time::sleep(10 * SECOND).await;
@@ -119,9 +125,7 @@ async fn a_kept_feed_tells_of_its_sessions_and_is_no_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_reopen_is_told_with_whether_retries_in_place_are_left() {
     let feeds = feeds(Observing::default());
-    let (mut keeper, mut script) = keep(&feeds);
-    let session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    let (mut keeper, mut script, session) = kept_warm(&feeds).await;
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Closed);
     expect(&mut keeper, &["SessionEnded(Closed)"]).await;
@@ -148,9 +152,7 @@ async fn a_failed_reopen_is_told_with_whether_retries_in_place_are_left() {
 #[tokio::test(start_paused = true)]
 async fn reopens_that_end_at_once_are_told_when_the_retries_in_place_are_used_up() {
     let feeds = feeds(Observing::default());
-    let (mut keeper, mut script) = keep(&feeds);
-    let session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    let (mut keeper, mut script, session) = kept_warm(&feeds).await;
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Closed);
     expect(&mut keeper, &["SessionEnded(Closed)"]).await;
@@ -195,9 +197,7 @@ async fn a_refused_feed_is_tried_again_at_a_growing_pace_up_to_half_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_the_partition_joins_the_kept_feed_and_its_subscription_tells_the_same() {
     let feeds = feeds(Observing::default());
-    let (mut keeper, mut script) = keep(&feeds);
-    let _session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    let (_keeper, _script, _session) = kept_warm(&feeds).await;
 
     let (unused, mut never_asked) = ScriptedUpstream::new();
     let mut stream = Stream::new(&feeds, unused, Partition::shared("declared"));

@@ -1,11 +1,9 @@
 //! The shared bytes of a snapshot: what they hold, who gets them, and when they are gone.
 
-use bytes::Bytes;
-use krm_stream_projection::{DigestKey, Projection, Revisions};
-use krm_stream_protocol::{Object, Scope};
+use krm_stream_projection::Revisions;
 
 use super::*;
-use crate::feed::Held;
+use crate::feed::state::tests::upsert_of;
 use crate::feed::state::{Change, FeedState};
 use crate::settings::FeedSettings;
 
@@ -16,16 +14,7 @@ fn upsert(n: usize, version: u64, size: usize) -> Change {
     let text = format!(
         r#"{{"kind":"Secret","apiVersion":"v1","metadata":{{"uid":"u{n}","name":"n{n}","resourceVersion":"{version}","labels":{{"pad":"{pad}"}}}},"data":{{"k":"{value}"}}}}"#
     );
-    let object = Object::parse(Bytes::from(text)).unwrap();
-    let scope = Scope::builder("v1", "secrets").build().unwrap();
-    let projected = Projection::full()
-        .project(&scope, &object, &DigestKey::new([7; 32]))
-        .unwrap();
-    Change::Upsert {
-        identity: Arc::clone(object.identity().unwrap()),
-        version: object.resource_version().cloned(),
-        held: Held::kept(projected),
-    }
+    upsert_of("secrets", text)
 }
 
 /// A warm feed of so many Secrets of about this size.

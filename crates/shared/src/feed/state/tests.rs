@@ -19,11 +19,18 @@ impl Sink<Arc<Identity>, Held> for Nowhere {
 }
 
 pub(crate) fn upsert(uid: &str, version: &str, value: &str) -> Change {
-    let text = format!(
-        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"uid":"{uid}","name":"n-{uid}","resourceVersion":"{version}"}},"data":{{"k":"{value}"}}}}"#
-    );
+    upsert_of(
+        "configmaps",
+        format!(
+            r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"uid":"{uid}","name":"n-{uid}","resourceVersion":"{version}"}},"data":{{"k":"{value}"}}}}"#
+        ),
+    )
+}
+
+/// The change that this object's text is, in a scope of this resource.
+pub(crate) fn upsert_of(resource: &str, text: String) -> Change {
     let object = Object::parse(Bytes::from(text)).unwrap();
-    let scope = Scope::builder("v1", "configmaps").build().unwrap();
+    let scope = Scope::builder("v1", resource).build().unwrap();
     let projected = Projection::full()
         .project(&scope, &object, &DigestKey::new([7; 32]))
         .unwrap();
