@@ -184,7 +184,8 @@ impl GatewayBuilder {
     /// zero: everything at once. At most a minute.
     ///
     /// A snapshot is never slowed down, nor is a stream that has more to send than its reader took. The end of a feed is told
-    /// within the interval, all other errors at once.
+    /// within the interval, all other errors at once. Deletions do not merge: where more than
+    /// [`queue_depth`](Self::queue_depth) come within an interval, a stream that rests begins a new cycle.
     pub fn delivery_interval(mut self, interval: Duration) -> Self {
         self.streams.delivery_interval = interval;
         self
