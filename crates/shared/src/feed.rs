@@ -95,6 +95,11 @@ impl Feed {
         self.state.look(attachment.place, waker)
     }
 
+    /// How often streams were woken. One that asked for this before its latest look, and is told the same again, need not look.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.state.wakes()
+    }
+
     /// Changes the state, and wakes the streams if there is something to see.
     fn change<R>(&self, change: impl FnOnce(&mut FeedState) -> (R, Visible)) -> R {
         self.untidy.notify_one();

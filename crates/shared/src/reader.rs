@@ -26,6 +26,8 @@ pub struct Reader {
     subscription: Option<Subscription>,
     connection: Connection,
     apart: Option<Apart>,
+    /// All was sent, and the task waits since then: the feed's wakes before its latest look.
+    waits_since: Option<u64>,
 }
 
 /// The opening snapshot is read from the bytes that all share who join now.
@@ -84,6 +86,7 @@ impl Reader {
             sweep: Sweep::new(),
             subscription: None,
             apart: None,
+            waits_since: None,
             connection: Connection {
                 seq: 0,
                 revisions: Revisions::new(),
@@ -99,6 +102,15 @@ impl Reader {
         self.subscription
             .as_ref()
             .is_some_and(|subscription| self.sweep.is_at_head(&subscription.feed().read().changelog))
+    }
+
+    /// Whether the task that polled last is still to be woken for what comes, and nothing has come since: the same task need
+    /// not poll again. Costs a look at one number.
+    pub fn has_nothing_new(&self) -> bool {
+        match (&self.subscription, self.waits_since) {
+            (Some(subscription), Some(wakes)) => subscription.feed().wakes() == wakes,
+            (Some(_) | None, _) => false,
+        }
     }
 
     /// Begins a cycle on this subscription: writes `reset`, after `resync` if the consumer is still to be told.
@@ -151,6 +163,8 @@ impl Reader {
             }));
         };
         let feed = Arc::clone(subscription.feed());
+        // Before the look: whoever is woken in between must look again.
+        let wakes = feed.wakes();
         let state = feed.look(subscription.attachment(), cx.waker());
         if let Some(over) = &state.over {
             let step = match over {
@@ -171,6 +185,7 @@ impl Reader {
         if progress == Progress::Apart {
             drop(state);
             // Encoding and taking note of withheld values is no business of the feed's lock.
+            self.waits_since = None;
             let Some(next_slot) = self.read_apart(now, outbox) else {
                 return Poll::Ready(Step::Wrote);
             };
@@ -181,6 +196,7 @@ impl Reader {
         }
         let (resync, wrote) = (wire.resync(), wire.wrote());
         drop(state);
+        self.waits_since = (progress == Progress::Idle).then_some(wakes);
         self.conclude(progress, resync, wrote)
     }
 
@@ -258,7 +274,7 @@ impl Reader {
 
     /// Leaves the feed, if it is on one.
     fn leave(&mut self) {
-        self.apart = None;
+        (self.apart, self.waits_since) = (None, None);
         if let Some(subscription) = self.subscription.take() {
             self.sweep.leave(&subscription.feed().read().changelog);
         }

@@ -50,6 +50,12 @@ impl<S> Handover<S> {
         state
     }
 
+    /// How often those who waited were woken. A stream that asked for this before its latest look, and is told the same again,
+    /// still waits, and has seen all there is to see: it need not look.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.wakers.wakes()
+    }
+
     /// Makes a change and, if `change` says that there is something to see, wakes all who wait. What else it returns is
     /// handed on after the lock was released.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut S) -> (R, Visible)) -> R {

@@ -42,6 +42,7 @@ use src::{changelog, sweep};
 mod sync {
     pub(crate) use std::sync::PoisonError;
 
+    pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 }
 

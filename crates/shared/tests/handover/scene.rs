@@ -41,21 +41,27 @@ pub(crate) enum Fault {
     LeavesItsCursor,
     /// A stream that joins apart takes in what changed only since it rejoined.
     ForgetsItsPoint,
+    /// A stream that need not look while nobody was woken since its look asks for the number of wake-ups after that, not before.
+    CountsWakesAfterTheLook,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::RegistersAfterTheLook,
         Self::DoesNotWake,
         Self::LooksLater,
         Self::DoesNotWait,
         Self::LeavesItsCursor,
         Self::ForgetsItsPoint,
+        Self::CountsWakesAfterTheLook,
     ];
 
     pub(crate) fn scene(self) -> Scene {
         match self {
-            Self::RegistersAfterTheLook | Self::DoesNotWake | Self::LeavesItsCursor => Scene::Changes,
+            Self::RegistersAfterTheLook
+            | Self::DoesNotWake
+            | Self::LeavesItsCursor
+            | Self::CountsWakesAfterTheLook => Scene::Changes,
             Self::LooksLater | Self::DoesNotWait => Scene::Deletions,
             Self::ForgetsItsPoint => Scene::Apart,
         }
@@ -123,10 +129,12 @@ impl Scene {
         }
         changelog.reach_boundary();
         let feed = Arc::new(Handover::new(changelog));
-        let streams: Vec<_> = (0..2)
-            .map(|_| {
+        // One of them looks whenever it is polled, the other only when somebody was woken since.
+        let streams: Vec<_> = [false, true]
+            .into_iter()
+            .map(|spares_looks| {
                 let feed = Arc::clone(&feed);
-                thread::spawn(move || self.follow(&feed, fault))
+                thread::spawn(move || self.follow(&feed, spares_looks, fault))
             })
             .collect();
         let leaver = {
@@ -192,17 +200,28 @@ impl Scene {
     }
 
     /// Reads until it was told of the last change, and says what it holds.
-    fn follow(self, feed: &Feed, fault: Option<Fault>) -> State {
+    fn follow(self, feed: &Feed, spares_looks: bool, fault: Option<Fault>) -> State {
         let (place, mut sweep, mut consumer) = (feed.enter(), Sweep::new(), Consumer::default());
         let apart = self.join(feed, &mut sweep, &mut consumer);
         if let Some(objects) = apart {
             read_apart(feed, fault, objects, &mut sweep, &mut consumer);
         }
+        let mut waits_since = None;
         block_on(std::future::poll_fn(|cx| {
             loop {
+                if waits_since.is_some_and(|wakes| feed.wakes() == wakes) {
+                    return Poll::Pending;
+                }
                 consumer.room = 2;
                 consumer.pushed = false;
+                let before = spares_looks.then(|| feed.wakes());
                 let progress = look(feed, place, cx, fault, &mut sweep, &mut consumer);
+                let wakes = if fault == Some(Fault::CountsWakesAfterTheLook) {
+                    before.map(|_| feed.wakes())
+                } else {
+                    before
+                };
+                waits_since = wakes.filter(|_| progress == Progress::Idle);
                 if progress == Progress::BetweenCycles {
                     sweep.begin_cycle(&feed.read(), &mut consumer);
                     continue;
@@ -304,7 +323,13 @@ fn look(
             drop(feed.look(place, cx.waker()));
             sweep.poll(&feed.read(), consumer)
         }
-        Some(Fault::DoesNotWake | Fault::DoesNotWait | Fault::LeavesItsCursor | Fault::ForgetsItsPoint)
+        Some(
+            Fault::DoesNotWake
+            | Fault::DoesNotWait
+            | Fault::LeavesItsCursor
+            | Fault::ForgetsItsPoint
+            | Fault::CountsWakesAfterTheLook,
+        )
         | None => sweep.poll(&feed.look(place, cx.waker()), consumer),
     }
 }

@@ -2,11 +2,15 @@
 
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// One waker for each stream that waits.
 #[derive(Debug, Default)]
-pub(super) struct Wakers(Mutex<Table>);
+pub(super) struct Wakers {
+    table: Mutex<Table>,
+    /// How often those who waited were woken.
+    wakes: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -45,7 +49,7 @@ enum State {
 
 impl Wakers {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn enter(&self) -> Place {
@@ -93,6 +97,12 @@ impl Wakers {
         wake(settling);
     }
 
+    /// How often those who waited were woken. Whoever registered since this was asked for, and is told the same again, still
+    /// waits.
+    pub(super) fn wakes(&self) -> u64 {
+        self.wakes.load(Ordering::Acquire)
+    }
+
     /// Wakes all that wait. They are woken outside the lock, since a woken task may run at once and register again.
     pub(super) fn wake_all(&self) {
         let mut table = self.table();
@@ -104,6 +114,7 @@ impl Wakers {
             ..
         } = &mut *table;
         *unsettled += waiting.len();
+        self.wakes.fetch_add(1, Ordering::Release);
         let wakers: Vec<Waker> = waiting
             .drain(..)
             .filter_map(|place| {
