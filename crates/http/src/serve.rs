@@ -4,6 +4,7 @@ mod connection;
 mod listener;
 mod server;
 mod socket;
+mod version;
 
 pub use connection::{BoxError, Connection, serve_connection};
 pub use listener::{Handshaking, Listener, handshaking};

@@ -19,13 +19,14 @@ mod timer;
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use krm_stream_protocol::{Moment, Observation, StreamError, frame};
 use krm_stream_shared::{NextCycle, Outbox, Reader, Step};
+use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::gateway::{Host, Joined, Place, Request};
@@ -48,6 +49,8 @@ pub(crate) struct GatewayStream {
     /// What is left of a chunk that is too large to be handed out as a whole: a check must be able to hold it up.
     rest: Bytes,
     timer: Timer,
+    /// The task that is woken for all that may come. Kept over deliveries; see [`waits`](Self::waits).
+    waiting: Option<Waker>,
     /// When something was last handed out, or the stream began.
     delivered_at: Instant,
     /// Whether what was handed out ends where an event ends.
@@ -105,6 +108,7 @@ impl GatewayStream {
             outbox: Outbox::new(CHUNK_BYTES),
             rest: Bytes::new(),
             timer: Timer::new(now + host.settings.heartbeat_interval),
+            waiting: None,
             delivered_at: now,
             is_between_events: true,
             refused_at: None,
@@ -143,6 +147,9 @@ impl GatewayStream {
         cx: &mut Context<'_>,
         unsent: &mut BytesMut,
     ) -> Poll<Option<Bytes>> {
+        if self.waits(cx.waker()) {
+            return Poll::Pending;
+        }
         loop {
             self.attend(cx, unsent);
             if !self.is_held() {
@@ -164,13 +171,40 @@ impl GatewayStream {
                     continue;
                 }
             }
-            std::task::ready!(self.poll_due(cx));
+            // Where a task has used up what it may do at once, a timer does not remember it.
+            let is_remembered = coop::has_budget_remaining();
+            if self.poll_due(cx).is_pending() {
+                if is_remembered && self.waiting.is_none() {
+                    self.waiting = Some(cx.waker().clone());
+                }
+                return Poll::Pending;
+            }
             if self.is_heartbeat_due() {
                 let heartbeat = Bytes::from_static(frame::HEARTBEAT);
                 self.delivers(&heartbeat);
                 return Poll::Ready(Some(heartbeat));
             }
         }
+    }
+
+    /// Whether this task waits for all that may come, and nothing has: transports poll more often than there is something,
+    /// twice for each chunk in hyper's HTTP/1.1, and need not pay for it.
+    ///
+    /// News and the timer forget the task when they wake it; then the long way is taken, which registers it anew. A change of
+    /// the feed leaves both alone.
+    fn waits(&mut self, waker: &Waker) -> bool {
+        let is_undisturbed = self.waiting.as_ref().is_some_and(|known| known.will_wake(waker))
+            && matches!(self.stage, Stage::Reading(_))
+            && matches!(self.pace, Pace::Free)
+            && !self.is_held()
+            && self.is_between_events
+            && !self.timer.has_fired()
+            && self.place.as_ref().is_some_and(|place| !place.has_news());
+        if !is_undisturbed {
+            self.waiting = None;
+            return false;
+        }
+        self.rest.is_empty() && self.outbox.is_empty() && self.reader.has_nothing_new()
     }
 
     fn take(&mut self) -> Option<Bytes> {
@@ -314,6 +348,7 @@ impl GatewayStream {
         self.reader
             .begin_cycle(subscription, resync.as_ref(), self.host.now(), &mut self.outbox);
         self.pace = Pace::Free;
+        self.waiting = None;
         self.stage = Stage::Reading(entered);
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
@@ -80,6 +81,27 @@ impl ConnectionGuard {
             connection: Arc::clone(&self.connection),
             probe: self.probe.clone(),
         }
+    }
+
+    /// hyper's builder for HTTP/1.1, set as [`builder`](Self::builder) sets it.
+    pub(crate) fn http1() -> http1::Builder {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(BUFFER_BYTES);
+        builder
+    }
+
+    /// hyper's builder for HTTP/2, set as [`builder`](Self::builder) sets it.
+    pub(crate) fn http2(&self) -> http2::Builder<BoundedExecutor> {
+        let mut builder = http2::Builder::new(self.executor());
+        builder
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .max_send_buf_size(BUFFER_BYTES);
+        builder
     }
 
     /// What runs the streams of an HTTP/2 connection.

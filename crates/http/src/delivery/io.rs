@@ -25,6 +25,8 @@ use crate::settings::CHUNK_BYTES;
 pub struct BoundedIo<I> {
     io: I,
     connection: Arc<Connection>,
+    /// What was read already, and is to be read again.
+    put_back: Vec<u8>,
     clock: Option<Clock>,
 }
 
@@ -103,6 +105,7 @@ impl<I> BoundedIo<I> {
         Self {
             io,
             connection,
+            put_back: Vec::new(),
             clock: None,
         }
     }
@@ -110,6 +113,11 @@ impl<I> BoundedIo<I> {
     /// The transport itself.
     pub fn get_ref(&self) -> &I {
         &self.io
+    }
+
+    /// Has these bytes read again, in front of what comes.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        self.put_back.splice(..0, bytes.iter().copied());
     }
 
     fn wrote(&mut self, bytes: usize) {
@@ -172,7 +180,22 @@ impl<I> BoundedIo<I> {
 
 impl<I: AsyncRead + Unpin> AsyncRead for BoundedIo<I> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_read(cx, buf)
+        let this = self.get_mut();
+        if this.put_back.is_empty() {
+            return Pin::new(&mut this.io).poll_read(cx, buf);
+        }
+        let again = this.put_back.len().min(buf.remaining());
+        buf.put_slice(&this.put_back[..again]);
+        this.put_back.drain(..again);
+        if !this.put_back.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        this.put_back = Vec::new();
+        // What came with it belongs to it: a reader that got these bytes alone would make room for all that may follow.
+        match Pin::new(&mut this.io).poll_read(cx, buf) {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => Poll::Ready(Ok(())),
+        }
     }
 }
 

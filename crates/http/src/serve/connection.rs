@@ -5,20 +5,17 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
-use hyper_util::server::conn::auto::UpgradeableConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::delivery::{
-    self, BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, HEAD_TIMEOUT, Work,
-};
+use super::version::{FirstBytes, Fresh, Http};
+use crate::delivery::{self, ConnectionGuard, HEAD_TIMEOUT, Work};
 
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -55,29 +52,40 @@ where
 /// A connection that is being served.
 #[must_use = "a connection does nothing unless it is polled"]
 pub struct Connection {
-    http: Pin<Box<dyn Http + Send>>,
+    http: Version,
     state: Arc<delivery::Connection>,
     patience: Patience,
 }
 
-/// A connection of hyper's, whatever its transport and service.
-trait Http: Future<Output = Result<(), BoxError>> {
-    fn graceful_shutdown(self: Pin<&mut Self>);
+/// What is known of a connection.
+enum Version {
+    /// Nothing yet. Its first bytes tell: `Known`. Told to go: `Gone`.
+    Unknown(Box<dyn Fresh + Send>),
+    Known(Pin<Box<dyn Http + Send>>),
+    /// It was told to go before it had said anything.
+    Gone,
 }
 
-impl<I, S, B> Http
-    for UpgradeableConnection<'static, TokioIo<BoundedIo<I>>, BoundedService<S>, BoundedExecutor>
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
-    fn graceful_shutdown(self: Pin<&mut Self>) {
-        Self::graceful_shutdown(self);
+impl Version {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        loop {
+            match self {
+                Self::Unknown(fresh) => *self = Self::Known(ready!(fresh.poll_version(cx))?),
+                Self::Known(http) => return http.as_mut().poll_end(cx),
+                Self::Gone => {
+                    let error = io::Error::new(io::ErrorKind::Interrupted, "told to go before a request");
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    fn graceful_shutdown(&mut self) {
+        match self {
+            Self::Unknown(_) => *self = Self::Gone,
+            Self::Known(http) => http.as_mut().graceful_shutdown(),
+            Self::Gone => {}
+        }
     }
 }
 
@@ -92,13 +100,8 @@ impl Connection {
         B::Data: Send,
         B::Error: Into<BoxError>,
     {
-        let io = TokioIo::new(guard.io(io));
-        let http = guard
-            .builder()
-            .serve_connection_with_upgrades(io, guard.service(service))
-            .into_owned();
         Self {
-            http: Box::pin(http),
+            http: Version::Unknown(Box::new(FirstBytes::new(guard, io, service))),
             state: Arc::clone(guard.connection()),
             patience: Patience::Head(Box::pin(sleep_until(Instant::now() + HEAD_TIMEOUT))),
         }
@@ -108,7 +111,7 @@ impl Connection {
     /// connection closes after the answer. One that has not sent a whole head has half a second for it. Poll the
     /// connection on.
     pub fn graceful_shutdown(&mut self) {
-        self.http.as_mut().graceful_shutdown();
+        self.http.graceful_shutdown();
         if let Patience::Head(sleep) = &mut self.patience {
             sleep.as_mut().reset(Instant::now() + LAST_HEAD_TIMEOUT);
         }
@@ -119,8 +122,10 @@ impl Connection {
 enum Patience {
     /// For its first request.
     Head(Pin<Box<Sleep>>),
-    /// It has something to do, or hyper watches it.
+    /// It has something to do.
     Busy,
+    /// It speaks HTTP/1.1: hyper watches it from now on.
+    Watched,
     /// It has no stream.
     Idle(Pin<Box<Sleep>>),
     /// It was told to go.
@@ -133,12 +138,15 @@ impl Future for Connection {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            if let Poll::Ready(result) = this.http.as_mut().poll(cx) {
+            if let Poll::Ready(result) = this.http.poll(cx) {
                 return Poll::Ready(result);
+            }
+            if let Patience::Watched = this.patience {
+                return Poll::Pending;
             }
             match this.patience.poll(this.state.work(cx.waker()), cx) {
                 Wait::GoOn => return Poll::Pending,
-                Wait::TellToGo => this.http.as_mut().graceful_shutdown(),
+                Wait::TellToGo => this.http.graceful_shutdown(),
                 Wait::End => {
                     let error =
                         io::Error::new(io::ErrorKind::TimedOut, "the client asked for nothing in time");
@@ -158,8 +166,12 @@ enum Wait {
 impl Patience {
     fn poll(&mut self, work: Work, cx: &mut Context<'_>) -> Wait {
         match (&mut *self, work) {
-            (Self::Head(_) | Self::Busy | Self::Idle(_), Work::OneByOne | Work::Multiplexed { open: 1.. }) => {
+            (Self::Head(_) | Self::Busy | Self::Idle(_), Work::Multiplexed { open: 1.. }) => {
                 *self = Self::Busy;
+                Wait::GoOn
+            }
+            (Self::Head(_) | Self::Busy | Self::Idle(_), Work::OneByOne) => {
+                *self = Self::Watched;
                 Wait::GoOn
             }
             (Self::Head(_) | Self::Busy, Work::Multiplexed { open: 0 }) => {
@@ -181,8 +193,9 @@ impl Patience {
             },
             // A request that crossed the notice is served.
             (Self::Leaving(_), Work::OneByOne | Work::Multiplexed { open: 1.. })
+            | (Self::Watched, Work::OneByOne | Work::Multiplexed { .. })
             // A connection does not forget that it had a request.
-            | (Self::Busy | Self::Idle(_) | Self::Leaving(_), Work::None) => Wait::GoOn,
+            | (Self::Busy | Self::Watched | Self::Idle(_) | Self::Leaving(_), Work::None) => Wait::GoOn,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A listener's connections, until the end is asked for.
 
 use std::fmt;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -14,6 +14,7 @@ use krm_stream_protocol::{BoxFuture, Diagnosing, Diagnostics};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
@@ -185,12 +186,37 @@ where
     };
     let mut connection = pin!(serve_connection(io, service));
     // How a connection ended is of no interest: a browser that left, mostly.
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = ended.changed() => {}
+    if or_told(connection.as_mut(), ended).await.is_some() {
+        return;
     }
     connection.graceful_shutdown();
     let _ = connection.await;
+}
+
+/// Runs a connection until it is over, or until the end is asked for: `None`.
+///
+/// A connection is polled for each event that it sends. To poll a channel that all connections share as often would take its
+/// lock each time; once it knows this task, a look at its state is enough.
+async fn or_told<F: Future>(
+    mut connection: Pin<&mut F>,
+    mut ended: watch::Receiver<()>,
+) -> Option<F::Output> {
+    let state = ended.clone();
+    // Else a task that has used up what it may do at once would count as known, and not be.
+    let mut told = pin!(unconstrained(ended.changed()));
+    let mut known: Option<Waker> = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        let is_known = known.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
+        if is_known && matches!(state.has_changed(), Ok(false)) {
+            return Poll::Pending;
+        }
+        known = Some(cx.waker().clone());
+        told.as_mut().poll(cx).map(|_| None)
+    })
+    .await
 }
 
 /// Adds the peer's address to each request.

@@ -15,8 +15,14 @@ impl GatewayStream {
     pub(crate) fn attend(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) {
         match self.place.as_ref().map_or(News::None, Place::news) {
             News::None => {}
-            News::Recheck(trigger) => self.recheck(trigger, unsent),
-            News::End(error) => self.end_anyhow(error, unsent),
+            News::Recheck(trigger) => {
+                self.waiting = None;
+                self.recheck(trigger, unsent);
+            }
+            News::End(error) => {
+                self.waiting = None;
+                self.end_anyhow(error, unsent);
+            }
         }
         self.check_on_time();
         if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
@@ -54,6 +60,7 @@ impl GatewayStream {
             && let Some(entered) = self.stage.checked()
         {
             self.standing.begin(&self.host, entered, now);
+            self.waiting = None;
             self.timed
                 .begins(self.host.settings.reauthorization_interval, now);
         }

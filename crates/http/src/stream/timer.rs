@@ -37,6 +37,11 @@ impl Timer {
         Poll::Pending
     }
 
+    /// Whether it has woken the task, or is about to, and has not been polled since.
+    pub(super) fn has_fired(&self) -> bool {
+        self.sleep.is_elapsed()
+    }
+
     fn set(&mut self, at: Instant) {
         self.at = at;
         self.sleep.as_mut().reset(at);
