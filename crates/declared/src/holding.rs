@@ -100,6 +100,7 @@ impl Holding {
             self.settings.namespace
         );
         let lease = format!("{leases}/{}", self.settings.name);
+        let is_creation = matches!(request, LeaseRequest::Create(_));
         let answer = match request {
             LeaseRequest::Read => {
                 let read = self.api.get(&lease).await;
@@ -121,6 +122,8 @@ impl Holding {
             }
         };
         answer.or_else(|error| match error.code() {
+            // There is no such namespace, which is worth telling.
+            Some(StatusCode::NOT_FOUND) if is_creation => Err(error),
             Some(StatusCode::NOT_FOUND) => Ok(LeaseAnswer::NotFound),
             Some(StatusCode::CONFLICT) => Ok(LeaseAnswer::Conflict),
             Some(_) | None => Err(error),

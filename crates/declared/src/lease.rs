@@ -39,8 +39,8 @@ pub enum LeaseSettingsError {
     Identity,
     /// A holder must give up before others may take over, and must have tried more than once by then.
     #[error(
-        "the lease's times must be: duration at least 1 s and longer than the renew deadline, which is longer than twice the \
-         retry period, which is longer than nothing"
+        "the lease's times must be: duration, of which whole seconds count, longer than the renew deadline, which is longer \
+         than twice the retry period, which is longer than nothing"
     )]
     Times,
 }
@@ -91,8 +91,9 @@ impl LeaseSettings {
         if self.identity.is_empty() {
             return Err(LeaseSettingsError::Identity);
         }
-        let are_in_order = self.duration >= Duration::from_secs(1)
-            && self.duration > self.renew_deadline
+        // What others read of it.
+        let lasts = Duration::from_secs(self.duration.as_secs());
+        let are_in_order = lasts > self.renew_deadline
             && self.renew_deadline > self.retry_period * 2
             && !self.retry_period.is_zero();
         if are_in_order {
@@ -219,8 +220,12 @@ impl Election {
                 self.standing = Standing::Candidate;
             }
             LeaseAnswer::NotFound => {
-                self.observed = None;
-                return Some(self.take(now, wall));
+                let was_creation = self.observed.take().is_none() && sent.is_some();
+                // Nor is there the namespace, and nothing to hold: whoever makes one is waited for.
+                self.standing = Standing::Candidate;
+                if !was_creation {
+                    return Some(self.take(now, wall));
+                }
             }
             LeaseAnswer::Stored { version } => {
                 if let Some((spec, renewed)) = sent {

@@ -148,6 +148,27 @@ fn a_renewal_that_was_stored_but_not_answered_costs_one_conflict_and_not_the_lea
 }
 
 #[test]
+fn a_lease_that_has_no_place_to_be_in_is_asked_for_at_the_usual_pace() {
+    let mut one = candidate("one");
+    assert_eq!(one.begin(secs(0), &wall()), LeaseRequest::Read);
+    let create = one.answered(secs(0), &wall(), LeaseAnswer::NotFound);
+    assert!(matches!(create, Some(LeaseRequest::Create(_))), "{create:?}");
+    // The namespace is not there either.
+    assert_eq!(one.answered(secs(0), &wall(), LeaseAnswer::NotFound), None);
+    assert!(!one.is_holder(secs(0)) && one.next_due() >= secs(2));
+    // Nor is one that was removed, with its namespace, from whoever held it.
+    let (mut store, mut two) = (Store::default(), candidate("two"));
+    store.attempt(&mut two, secs(0));
+    assert!(matches!(
+        two.begin(secs(2), &wall()),
+        LeaseRequest::Replace { .. }
+    ));
+    let create = two.answered(secs(2), &wall(), LeaseAnswer::NotFound);
+    assert!(matches!(create, Some(LeaseRequest::Create(_))), "{create:?}");
+    assert_eq!(two.answered(secs(2), &wall(), LeaseAnswer::NotFound), None);
+}
+
+#[test]
 fn of_two_that_want_the_same_one_wins() {
     let (mut store, mut one, mut two) = (Store::default(), candidate("one"), candidate("two"));
     let (ask_one, ask_two) = (one.begin(secs(0), &wall()), two.begin(secs(0), &wall()));
@@ -192,4 +213,8 @@ fn settings_that_could_not_work_are_refused() {
     let second = Duration::from_secs(1);
     let too_short = settings("a", "b", "c").times(2 * second, 2 * second, second);
     assert_eq!(too_short.check(), Err(LeaseSettingsError::Times));
+    // A Lease has whole seconds: others would read one of 1 s here, and take it before it is given up.
+    let tenth = Duration::from_millis(100);
+    let in_part = settings("a", "b", "c").times(19 * tenth, 15 * tenth, 5 * tenth);
+    assert_eq!(in_part.check(), Err(LeaseSettingsError::Times));
 }

@@ -4,7 +4,7 @@
 
 mod world;
 
-use krm_stream_simulator::{Ending, Fault, RequestMatch, Rule, Status, Verb};
+use krm_stream_simulator::{Ending, Fault, RequestMatch, Rule, Simulator, Status, Verb};
 use serde_json::json;
 
 use world::{World, configmaps};
@@ -231,6 +231,28 @@ async fn of_two_replicas_both_keep_feeds_warm_and_one_publishes_until_it_hands_o
     world.until(|| world.events().len() == events + 4).await;
     third.stop().await;
     assert_eq!(world.holder(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_whose_namespace_is_not_there_is_asked_for_calmly_and_told_of() {
+    let simulator = Simulator::builder()
+        .require_namespaces(true)
+        .start()
+        .await
+        .unwrap();
+    let world = World::on(simulator);
+    world.install();
+    let replica = world.start(Some("pod-1"));
+    world.until(|| world.reports("holding the lease") >= 2).await;
+    // Each failure is told once, and asked for once: a read, and a creation.
+    let creations = world.creations("leases");
+    assert!(creations <= world.reports("holding the lease") + 1, "{creations}");
+    world
+        .simulator
+        .create("namespaces", json!({"metadata": {"name": "gateway"}}))
+        .unwrap();
+    world.until(|| world.holder().as_deref() == Some("pod-1")).await;
+    replica.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

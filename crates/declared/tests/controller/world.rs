@@ -69,7 +69,11 @@ pub(crate) fn configmaps(name: &str, namespace: &str) -> Value {
 impl World {
     /// An API server without the definition.
     pub(crate) async fn bare() -> Self {
-        let simulator = Simulator::start().await.unwrap();
+        Self::on(Simulator::start().await.unwrap())
+    }
+
+    /// This one.
+    pub(crate) fn on(simulator: Simulator) -> Self {
         let sessions = Arc::<Sessions>::default();
         let feeds = Feeds::new(
             FeedSettings {
@@ -279,6 +283,10 @@ impl World {
         self.count(|verb, resource, subresource| {
             verb == Verb::Patch && resource == "declaredstreams" && subresource == "status"
         })
+    }
+
+    pub(crate) fn creations(&self, resource: &str) -> usize {
+        self.count(|verb, asked, _| verb == Verb::Create && asked == resource)
     }
 
     pub(crate) fn gets(&self, resource: &str) -> usize {
