@@ -29,6 +29,8 @@ pub(crate) struct Server {
     pub(crate) end: watch::Receiver<bool>,
     /// How long connections may go on after that.
     pub(crate) grace: Duration,
+    /// How long a client may take for each chunk that it is sent.
+    pub(crate) write_timeout: Option<Duration>,
 }
 
 impl Server {
@@ -52,15 +54,19 @@ impl Server {
             counting,
             mut end,
             grace,
+            write_timeout,
         } = self;
         let log: Arc<dyn Diagnostics> = Arc::new(Log);
         let ended = async move {
             let _ = end.wait_for(|end| *end).await;
         };
-        serve(Counting { listener, counting }, Answering(routes))
+        let mut server = serve(Counting { listener, counting }, Answering(routes))
             .with_graceful_shutdown(ended, grace)
-            .with_diagnostics(log)
-            .await;
+            .with_diagnostics(log);
+        if let Some(write_timeout) = write_timeout {
+            server = server.with_write_timeout(write_timeout);
+        }
+        server.await;
     }
 }
 

@@ -119,6 +119,7 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
         counting: Arc::clone(&connections),
         end: ending.clone(),
         grace: flags.delivery.drain_timeout,
+        write_timeout: flags.delivery.write_timeout(),
     };
     let page = server(Routes {
         hosts: hosts.clone(),

@@ -13,7 +13,9 @@ mod checking;
 mod cut;
 mod ending;
 mod pace;
+mod piece;
 mod resolving;
+mod span;
 mod stage;
 mod timer;
 
@@ -33,7 +35,9 @@ use crate::gateway::{Host, Joined, Place, Request};
 use crate::settings::CHUNK_BYTES;
 use checking::{Standing, Timed};
 use pace::Pace;
+use piece::piece_of;
 use resolving::resolve;
+use span::StreamSpan;
 use stage::{Ending, Entered, Stage};
 use timer::Timer;
 
@@ -57,6 +61,7 @@ pub(crate) struct GatewayStream {
     is_between_events: bool,
     /// When the API server last refused a feed that this stream was on.
     refused_at: Option<Moment>,
+    span: StreamSpan,
     /// Dropped last: until then the stream is there. A stream that is refused at once has none.
     place: Option<Place>,
 }
@@ -112,6 +117,7 @@ impl GatewayStream {
             delivered_at: now,
             is_between_events: true,
             refused_at: None,
+            span: StreamSpan::new(place.as_ref().map(Place::id)),
             place,
             host,
         }
@@ -150,6 +156,13 @@ impl GatewayStream {
         if self.waits(cx.waker()) {
             return Poll::Pending;
         }
+        let span = self.span.take();
+        let polled = span.in_scope(|| self.poll_steps(cx, unsent));
+        self.span = span;
+        polled
+    }
+
+    fn poll_steps(&mut self, cx: &mut Context<'_>, unsent: &mut BytesMut) -> Poll<Option<Bytes>> {
         loop {
             self.attend(cx, unsent);
             if !self.is_held() {
@@ -347,6 +360,7 @@ impl GatewayStream {
             .then(|| StreamError::resync("the watch of this scope was replaced; a new snapshot follows"));
         self.reader
             .begin_cycle(subscription, resync.as_ref(), self.host.now(), &mut self.outbox);
+        tracing::debug!("a cycle begins");
         self.pace = Pace::Free;
         self.waiting = None;
         self.stage = Stage::Reading(entered);
@@ -376,18 +390,6 @@ impl GatewayStream {
     /// What is done with a stage is taken out of it; until the next one is known, the stream is as good as over.
     fn leave_stage(&mut self) -> Stage {
         std::mem::replace(&mut self.stage, Stage::Ending(Ending::default()))
-    }
-}
-
-/// How much of a chunk of so many bytes is handed out next. Never all but its last byte: the blank line at its end would be torn,
-/// and what comes after it would not be seen to be between events.
-const fn piece_of(bytes: usize) -> usize {
-    if bytes <= CHUNK_BYTES {
-        bytes
-    } else if bytes == CHUNK_BYTES + 1 {
-        CHUNK_BYTES - 1
-    } else {
-        CHUNK_BYTES
     }
 }
 

@@ -1,4 +1,4 @@
-//! The end of the program, with readers of every kind.
+//! The end of the program, with readers of every kind, and the end of those that read nothing.
 
 use std::time::Duration;
 
@@ -99,12 +99,17 @@ async fn at_the_end_every_reader_is_told_and_one_that_takes_nothing_is_not_waite
     demo.signal("TERM");
     let mut hints = Vec::new();
     for stream in &mut idle {
-        let last: Value = timeout(WITHIN, stream.until(|event| event["type"] == "error")).await.unwrap();
+        let last: Value = timeout(WITHIN, stream.until(|event| event["type"] == "error"))
+            .await
+            .unwrap();
         assert_eq!(last["code"], "UPSTREAM_UNAVAILABLE");
         hints.push(last["retryAfterMs"].as_u64().unwrap());
         assert!(stream.ends().await);
     }
-    assert!(asked.elapsed() < GRACE, "nobody waits for the one that is stalled");
+    assert!(
+        asked.elapsed() < GRACE,
+        "nobody waits for the one that is stalled"
+    );
     let distinct: std::collections::BTreeSet<_> = hints.iter().collect();
     assert!(distinct.len() > 1, "readers come back one by one: {hints:?}");
 
@@ -126,13 +131,35 @@ async fn at_the_end_every_reader_is_told_and_one_that_takes_nothing_is_not_waite
             .header("host", "localhost")
             .body(Empty::<bytes::Bytes>::new())
             .map_err(std::io::Error::other)?;
-        requests.send_request(request).await.map_err(std::io::Error::other)
+        requests
+            .send_request(request)
+            .await
+            .map_err(std::io::Error::other)
     };
     assert!(timeout(WITHIN, refused).await.unwrap().is_err());
 
     let status = timeout(WITHIN, demo.wait()).await.unwrap();
     assert!(status.success(), "{status}");
     let ended = asked.elapsed();
-    assert!(ended >= GRACE, "the one that takes nothing has its time: {ended:?}");
+    assert!(
+        ended >= GRACE,
+        "the one that takes nothing has its time: {ended:?}"
+    );
     assert!(ended < GRACE + Duration::from_secs(2), "{ended:?}");
+}
+
+/// A client that asks for the page again and again and reads nothing is cut as a stream's reader is.
+#[tokio::test]
+async fn a_client_that_takes_no_answer_is_cut_on_every_route() {
+    let demo = Demo::start(&["--write-timeout", "1s"]).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut client = socket.connect(demo.address().parse().unwrap()).await.unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let asked = Instant::now();
+    // Its requests wait in the kernel while it is not answered; the end of the connection ends the writing.
+    let cut = async { while client.write_all(request).await.is_ok() {} };
+    timeout(WITHIN, cut).await.unwrap();
+    assert!(asked.elapsed() >= Duration::from_secs(1));
+    assert_eq!(demo.read("/livez", &[]).await.1, "ok\n", "others are served");
 }

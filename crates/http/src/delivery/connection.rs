@@ -14,7 +14,7 @@ pub(crate) struct Connection(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     is_io_guarded: bool,
-    /// The shortest of the gateways whose streams are or were on the connection.
+    /// The shortest of the host's own and those of gateways whose streams are or were on the connection.
     write_timeout: Option<Duration>,
     streams: Vec<Weak<StreamSlot>>,
     /// The stream whose future hyper hands to the executor next: it calls the service and spawns in the same poll.
@@ -82,6 +82,16 @@ impl Connection {
         state.write_timeout = Some(shortest);
         state.streams.retain(|stream| stream.strong_count() > 0);
         state.streams.push(Arc::downgrade(slot));
+    }
+
+    /// All that is written to the socket is bounded, also before a gateway's stream is.
+    pub(super) fn bound_socket(&self, write_timeout: Duration) {
+        let mut state = self.state();
+        state.write_timeout = Some(
+            state
+                .write_timeout
+                .map_or(write_timeout, |known| known.min(write_timeout)),
+        );
     }
 
     pub(super) fn write_timeout(&self) -> Option<Duration> {

@@ -57,6 +57,14 @@ impl ConnectionGuard {
         }
     }
 
+    /// Bounds whatever is written to the connection's socket, from its begin: a gateway's streams bring their own bound with
+    /// them, the answers of other routes have none.
+    #[must_use]
+    pub fn with_write_timeout(self, write_timeout: Duration) -> Self {
+        self.connection.bound_socket(write_timeout);
+        self
+    }
+
     pub(super) fn probing(probe: Arc<Probe>) -> Self {
         Self {
             connection: Arc::default(),

@@ -18,7 +18,8 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-use super::{BoxError, Listener, serve_connection};
+use super::{BoxError, Connection, Listener};
+use crate::delivery::ConnectionGuard;
 
 /// How long a connection's handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,6 +58,7 @@ pub fn serve<L: Listener, S>(listener: L, service: S) -> Serve<L, S> {
         service,
         end: Box::pin(pending()),
         grace: Duration::ZERO,
+        write_timeout: None,
         diagnosing: Diagnosing::default(),
     }
 }
@@ -68,10 +70,18 @@ pub struct Serve<L, S> {
     service: S,
     end: BoxFuture<'static, ()>,
     grace: Duration,
+    write_timeout: Option<Duration>,
     diagnosing: Diagnosing,
 }
 
 impl<L, S> Serve<L, S> {
+    /// Bounds whatever is written, as a gateway's `write_timeout` bounds its streams: a client that asks another route and
+    /// reads nothing is cut as well. Default: only connections that have a bounded stream are.
+    pub fn with_write_timeout(mut self, write_timeout: Duration) -> Self {
+        self.write_timeout = Some(write_timeout);
+        self
+    }
+
     /// Ends when `end` resolves: the listener is closed, clients of HTTP/2 get GOAWAY, answers of HTTP/1.1 finish, and what
     /// is still open after `grace` is dropped. Streams do not end by themselves: let `end` tell the gateway.
     pub fn with_graceful_shutdown(
@@ -127,6 +137,7 @@ where
             service,
             mut end,
             grace,
+            write_timeout,
             diagnosing,
         } = self;
         let (ending, ended) = watch::channel(());
@@ -139,7 +150,7 @@ where
                 accepted = listener.accept() => match accepted {
                     Ok((handshake, address)) => {
                         let service = WithPeer { service: service.clone(), peer: PeerAddress(address) };
-                        connections.spawn(serve_accepted(handshake, service, ended.clone()));
+                        connections.spawn(serve_accepted(handshake, service, write_timeout, ended.clone()));
                     }
                     Err(error) => {
                         diagnosing.report("accepting a connection", None, &error);
@@ -165,8 +176,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-async fn serve_accepted<H, I, S, B>(handshake: H, service: S, mut ended: watch::Receiver<()>)
-where
+async fn serve_accepted<H, I, S, B>(
+    handshake: H,
+    service: S,
+    write_timeout: Option<Duration>,
+    mut ended: watch::Receiver<()>,
+) where
     H: Future<Output = io::Result<I>>,
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -184,7 +199,11 @@ where
         },
         _ = ended.changed() => return,
     };
-    let mut connection = pin!(serve_connection(io, service));
+    let guard = match write_timeout {
+        Some(write_timeout) => ConnectionGuard::new().with_write_timeout(write_timeout),
+        None => ConnectionGuard::new(),
+    };
+    let mut connection = pin!(Connection::new(&guard, io, service));
     // How a connection ended is of no interest: a browser that left, mostly.
     if or_told(connection.as_mut(), ended).await.is_some() {
         return;

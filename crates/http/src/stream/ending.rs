@@ -10,6 +10,7 @@ use super::{GatewayStream, cut};
 impl GatewayStream {
     /// Ends after what was written.
     pub(super) fn end(&mut self, error: StreamError) {
+        tracing::debug!(code = error.code().as_str(), "the stream ends");
         self.reader.end(&error, &mut self.outbox);
         self.stage = Stage::Ending(Ending {
             error: Some(Box::new(error)),
@@ -42,6 +43,7 @@ impl GatewayStream {
         let place = first.map_or(cut::Place::Next, cut::Place::of_first);
         unsent.clear();
         if !self.stage.is_ending() {
+            tracing::debug!(code = error.code().as_str(), "the stream is cut off");
             self.reader.end(&error, &mut self.outbox);
         }
         let last = match place {
