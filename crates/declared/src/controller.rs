@@ -10,7 +10,7 @@ use std::time::Duration;
 use krm_stream_projection::Projections;
 use krm_stream_protocol::{Diagnosing, FeedEnd, Identity, Scope, StreamError, Target, Upstream};
 use krm_stream_shared::{FeedReport, Feeds, Keep};
-use krm_stream_status::{PublishError, WritePlan, publish};
+use krm_stream_status::{EventPlan, PublishError, StatusWriter as _, WritePlan, publish};
 use kube::{Client, Resource as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -207,6 +207,7 @@ impl Drop for OwnTask {
 enum Done {
     Written { uid: Box<str>, written: Written },
     ReadAgain { uid: Box<str>, read: ReadAgain },
+    Told,
 }
 
 #[derive(Debug)]
@@ -238,6 +239,14 @@ impl Running {
                             (self.controller.writer.clone(), self.controller.diagnosing.clone());
                         self.requests
                             .spawn(async move { write(&writer, &diagnosing, object, plan).await });
+                    }
+                    Action::Tell { object, event } => {
+                        let (writer, diagnosing) =
+                            (self.controller.writer.clone(), self.controller.diagnosing.clone());
+                        self.requests.spawn(async move {
+                            record(&writer, &diagnosing, &object, &event).await;
+                            Done::Told
+                        });
                     }
                     Action::Read { object } => {
                         let (writer, diagnosing) =
@@ -297,6 +306,7 @@ impl Running {
         match done {
             Done::Written { uid, written } => self.reconciler.written(now, &uid, written),
             Done::ReadAgain { uid, read } => self.reconciler.read_again(now, &uid, read),
+            Done::Told => {}
         }
     }
 }
@@ -309,17 +319,24 @@ async fn write(
 ) -> Done {
     let written = match publish(writer, &object, plan).await {
         Ok(after) => Written::Answered(after),
-        Err(error) => {
-            match &error {
-                PublishError::Status(cause) => diagnosing.report("writing a status", None, cause),
-                PublishError::Event(cause) => diagnosing.report("recording an event", None, cause),
-            }
+        Err(PublishError::Status(cause)) => {
+            diagnosing.report("writing a status", None, &cause);
             Written::Failed
+        }
+        Err(PublishError::Event(cause)) => {
+            diagnosing.report("recording an event", None, &cause);
+            Written::Untold
         }
     };
     Done::Written {
         uid: object.uid,
         written,
+    }
+}
+
+async fn record(writer: &KubeStatusWriter, diagnosing: &Diagnosing, object: &Identity, event: &EventPlan) {
+    if let Err(error) = writer.record(object, event).await {
+        diagnosing.report("recording an event", None, &error);
     }
 }
 

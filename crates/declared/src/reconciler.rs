@@ -11,6 +11,7 @@
 //! - One write of a resource is out at a time. Reports that come meanwhile wait, so that a change of Ready is published even
 //!   if it is over by the time that it is; what does not change Ready is summed up, and written at most once a second.
 //! - A write that met a conflict is dropped; the resource is read again after a backoff. So is one that failed.
+//! - Whether a write without an answer was stored is seen when the resource is read again; if so, its Event is told then.
 //! - A replica that does not publish follows all reports, so that it can take over at once.
 
 mod resource;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use krm_stream_protocol::{Identity, Moment};
 use krm_stream_shared::FeedReport;
-use krm_stream_status::{AfterWrite, Timestamp, WritePlan};
+use krm_stream_status::{AfterWrite, EventPlan, Timestamp, WritePlan};
 
 use self::resource::Resource;
 use crate::{DeclaredPolicy, ReadResource, WarmScope};
@@ -60,6 +61,13 @@ pub enum Action {
         /// What to write, and to tell of it.
         plan: WritePlan,
     },
+    /// Record this Event: the write that it tells of was stored, although its answer was lost.
+    Tell {
+        /// The resource.
+        object: Identity,
+        /// What to tell.
+        event: EventPlan,
+    },
     /// Read this resource, and tell what was read.
     Read {
         /// The resource.
@@ -74,6 +82,8 @@ pub enum Written {
     Answered(AfterWrite),
     /// It did not, or with an error; whether the status was stored is not known.
     Failed,
+    /// The status was stored, and its Event could not be recorded.
+    Untold,
 }
 
 /// What came of reading a resource again.
@@ -266,6 +276,13 @@ impl Reconciler {
         let Some(resource) = self.resources.get_mut(uid) else {
             return;
         };
+        // Also by one that publishes no longer: to the next one it is no news.
+        if let Some(event) = resource.take_untold() {
+            self.actions.push_back(Action::Tell {
+                object: resource.identity().clone(),
+                event,
+            });
+        }
         if !self.publishes {
             resource.follow();
         } else if let Some(plan) = resource.plan(now) {

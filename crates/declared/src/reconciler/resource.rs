@@ -7,8 +7,8 @@ use std::time::Duration;
 use krm_stream_protocol::{Identity, Moment, ResourceVersion};
 use krm_stream_shared::FeedReport;
 use krm_stream_status::{
-    AfterWrite, Ended, Gate, Level, ReadStatus, Readiness, Retries, StreamSummary, WatchStream, WritePlan,
-    plan_write,
+    AfterWrite, Ended, EventPlan, Gate, Level, ReadStatus, Readiness, Retries, StreamSummary, WatchStream,
+    WriteOutcome, WritePlan, plan_write,
 };
 
 use super::{FeedId, Now, Written};
@@ -39,6 +39,10 @@ pub(super) struct Resource {
     streams: Vec<Stream>,
     waiting: VecDeque<(FeedId, FeedReport)>,
     publishing: Publishing,
+    /// A write of which nobody knows whether it was stored.
+    unanswered: Option<Box<Sent>>,
+    /// The Event of a write that was found to be stored.
+    untold: Option<EventPlan>,
     /// Writes and readings in a row that did not do what they should.
     failures: u32,
     last_write: Option<Moment>,
@@ -61,13 +65,22 @@ enum Publishing {
     /// Nothing is out. On a plan: `Writing`.
     Idle,
     /// This status was sent. Stored: `Idle`. Conflict or failure: `Backoff`. Not found: `Gone`.
-    Writing(Box<DeclaredStreamStatus>),
+    Writing(Box<Sent>),
     /// Until then. After it: `Reading`.
     Backoff(Moment),
     /// The resource is being read again. Read: `Idle`. Failed: `Backoff`. Not found: `Gone`.
     Reading,
     /// It is gone, or going: there is nothing to publish. Read again all the same: `Idle`.
     Gone,
+}
+
+/// A write.
+#[derive(Debug)]
+struct Sent {
+    status: DeclaredStreamStatus,
+    plan: WritePlan,
+    /// The version that it replaces.
+    replaces: ResourceVersion,
 }
 
 /// How the feeds of a resource change.
@@ -93,6 +106,8 @@ impl Resource {
             read: read.status,
             streams: Vec::new(),
             waiting: VecDeque::new(),
+            unanswered: None,
+            untold: None,
             failures: 0,
             last_write: None,
             quiet_until: None,
@@ -128,6 +143,7 @@ impl Resource {
         self.spec = read.spec;
         self.read = read.status;
         self.is_terminating = read.is_terminating;
+        self.confirm();
         if self.is_terminating {
             self.is_gone();
         } else if let Publishing::Gone = self.publishing {
@@ -219,7 +235,11 @@ impl Resource {
             // What was read has a version, and a status of this type is an object: there is always a plan or none.
             if let Some(plan) = plan_write(&read, &desired).ok().flatten() {
                 if plan.changes_ready() || (self.waiting.is_empty() && self.is_quiet(now.moment)) {
-                    self.publishing = Publishing::Writing(Box::new(desired));
+                    self.publishing = Publishing::Writing(Box::new(Sent {
+                        status: desired,
+                        plan: plan.clone(),
+                        replaces: self.version.clone(),
+                    }));
                     self.last_write = Some(now.moment);
                     self.quiet_until = None;
                     return Some(plan);
@@ -260,7 +280,7 @@ impl Resource {
 
     pub(super) fn written(&mut self, now: Moment, written: Written) {
         let publishing = std::mem::replace(&mut self.publishing, Publishing::Idle);
-        let Publishing::Writing(status) = publishing else {
+        let Publishing::Writing(sent) = publishing else {
             // It is gone since, or nothing was sent.
             self.publishing = publishing;
             return;
@@ -268,15 +288,39 @@ impl Resource {
         match written {
             Written::Answered(AfterWrite::Tell { resource_version, .. }) => {
                 self.failures = 0;
+                // No other write of the same version can have been stored.
+                self.unanswered = None;
                 // What was read since is newer than what was written.
                 if resource_version.compare(&self.version) != Some(Less) {
                     self.version = resource_version;
-                    self.read = Some(*status);
+                    self.read = Some(sent.status);
                 }
             }
-            Written::Answered(AfterWrite::ReadAgain) | Written::Failed => self.failed(now),
+            Written::Answered(AfterWrite::ReadAgain) | Written::Untold => self.failed(now),
+            Written::Failed => {
+                self.failed(now);
+                self.unanswered = Some(sent);
+                self.confirm();
+            }
             Written::Answered(AfterWrite::Gone) => self.is_gone(),
         }
+    }
+
+    /// Whether a write without an answer was stored is known once there is another version than the one that it replaces.
+    fn confirm(&mut self) {
+        let is_known = |sent: &mut Box<Sent>| sent.replaces != self.version;
+        if let Some(sent) = self.unanswered.take_if(is_known)
+            && self.read.as_ref() == Some(&sent.status)
+            && let AfterWrite::Tell { event, .. } =
+                sent.plan.settle(WriteOutcome::Persisted(self.version.clone()))
+        {
+            self.untold = event;
+        }
+    }
+
+    /// The Event of a write whose answer was lost, now that the write is known to be stored.
+    pub(super) const fn take_untold(&mut self) -> Option<EventPlan> {
+        self.untold.take()
     }
 
     /// Begins to read it again, if the backoff is over.

@@ -4,7 +4,7 @@
 
 mod world;
 
-use krm_stream_simulator::{Ending, Fault, RequestMatch, Rule, Simulator, Status, Verb};
+use krm_stream_simulator::{BodyFault, Ending, Fault, RequestMatch, Rule, Simulator, Status, Verb};
 use serde_json::json;
 
 use world::{World, configmaps};
@@ -308,6 +308,26 @@ async fn an_event_that_is_not_taken_at_once_is_recorded_once() {
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     world.until_told_ready().await;
     assert_eq!(faults.hits(refused), 2);
+    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(told, ["Replaying", "AllStreamsReady"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_is_stored_and_whose_answer_is_lost_is_told_of_once() {
+    let world = World::installed().await;
+    let writes = RequestMatch::any()
+        .verb(Verb::Patch)
+        .resource("declaredstreams.krm-stream.github.io");
+    let cut = Fault::Body(BodyFault::CutAfter {
+        bytes: 0,
+        ending: Ending::Close,
+    });
+    let faults = world.simulator.faults();
+    let unanswered = faults.add(writes.times(2), cut);
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_told_ready().await;
+    assert_eq!(faults.hits(unanswered), 2);
     let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
     assert_eq!(told, ["Replaying", "AllStreamsReady"]);
 }
