@@ -76,10 +76,7 @@ impl ReadResource {
                 .into(),
             generation: raw.metadata.generation.unwrap_or_default(),
             is_terminating: raw.metadata.deletion_timestamp.is_some(),
-            spec: match raw.spec {
-                Value::Null => Ok(DeclaredStreamSpec::default()),
-                spec => serde_json::from_value(spec).map_err(|_| UnreadableSpec),
-            },
+            spec: serde_json::from_value(raw.spec).map_err(|_| UnreadableSpec),
             // One that cannot be read is as good as none: the whole of it is written anew.
             status: serde_json::from_value(raw.status).ok().flatten(),
         })

@@ -38,7 +38,7 @@ use crate::DeclaredStreamStatus;
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredStreamSpec {
     /// The streams. An empty list is legal: there is nothing to stream, and that is ready.
-    #[serde(default)]
+    // Without a default: a misspelled list would be ready too.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub streams: Vec<StreamDeclaration>,
 }

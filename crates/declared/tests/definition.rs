@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use krm_stream_declared::{CRD_FILE, definition_json};
+use krm_stream_declared::{CRD_FILE, DeclaredStreamSpec, definition_json};
 use krm_stream_protocol::{ProjectionName, Scope, ScopeRequest};
 use proptest::prelude::*;
 use proptest::string::string_regex;
@@ -81,6 +81,18 @@ fn names_are_unique_and_conditions_keyed_by_type_for_the_api_server_too() {
         status["properties"]["conditions"]["x-kubernetes-list-map-keys"],
         json!(["type"])
     );
+}
+
+#[test]
+fn a_misspelled_list_of_streams_is_not_taken_for_an_empty_one() {
+    assert_eq!(spec_schema()["required"], json!(["streams"]));
+    let version = definition()["spec"]["versions"][0].take();
+    assert_eq!(version["schema"]["openAPIV3Schema"]["required"], json!(["spec"]));
+    let streams =
+        |spec: Value| serde_json::from_value::<DeclaredStreamSpec>(spec).map(|spec| spec.streams.len());
+    assert!(streams(json!({"stream": []})).is_err());
+    assert!(streams(json!({})).is_err());
+    assert_eq!(streams(json!({"streams": []})).unwrap(), 0);
 }
 
 /// A text that the schema of a property lets through.

@@ -204,7 +204,7 @@ fn a_host_may_allow_further_projections_and_choose_the_default() {
 
 #[test]
 fn a_specification_that_lists_nothing_resolves_to_nothing() {
-    let spec: DeclaredStreamSpec = serde_json::from_str("{}").unwrap();
+    let spec: DeclaredStreamSpec = serde_json::from_str(r#"{"streams": []}"#).unwrap();
     assert_eq!(spec.resolve(&policy()), []);
 }
 
