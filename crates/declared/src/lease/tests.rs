@@ -1,5 +1,7 @@
 //! The election, by a clock that only the test moves.
 
+mod properties;
+
 use super::*;
 
 fn secs(seconds: u64) -> Moment {
