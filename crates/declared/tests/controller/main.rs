@@ -193,6 +193,32 @@ async fn without_the_definition_it_waits_and_takes_it_up_when_it_is_installed() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changed_while_the_watch_of_the_resources_expired_is_taken_up() {
+    let world = World::installed().await;
+    let _replica = world.start(None);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    world.until_ready("shop").await;
+
+    // Two streams of one scope are one feed.
+    let streams = json!([
+        configmaps("settings", "shop"),
+        configmaps("once", "more"),
+        configmaps("twice", "more")
+    ]);
+    world.declare("shop", &streams);
+    world.expire("declaredstreams.krm-stream.github.io");
+    world.until_ready("shop").await;
+    assert_eq!(world.feeds.count(), 2);
+
+    world
+        .simulator
+        .delete("declaredstreams.krm-stream.github.io", "", "shop")
+        .unwrap();
+    world.expire("declaredstreams.krm-stream.github.io");
+    world.until(|| world.feeds.count() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_both_keep_feeds_warm_and_one_publishes_until_it_hands_over() {
     let world = World::installed().await;
     let first = world.start(Some("pod-1"));
