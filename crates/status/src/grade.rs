@@ -10,6 +10,7 @@
 //! server's, so the same trouble is the same message each time and names no identity.
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 use krm_stream_protocol::{ErrorCode, FeedEnd, OpenError, SessionEnd, UpstreamError, UpstreamErrorKind};
@@ -159,10 +160,9 @@ impl<'a> Cause<'a> {
             .fold(Self::Unknown, Self::more_telling)
     }
 
-    /// A transparent wrapper and a shared error show the source of their content as their own, so they are opened here.
     fn of_one(error: &'a (dyn Error + 'static)) -> Self {
-        if let Some(shared) = error.downcast_ref::<Arc<dyn Error + Send + Sync>>() {
-            Self::of_one(&**shared)
+        if let Some(content) = content(error) {
+            Self::of_one(content)
         } else if let Some(error) = error.downcast_ref::<OpenError>() {
             match error {
                 OpenError::Expired => Self::Expired,
@@ -198,6 +198,22 @@ impl<'a> Cause<'a> {
             (Self::Unknown, inner @ (Self::Upstream(_) | Self::Unknown)) => inner,
         }
     }
+}
+
+/// What is in a wrapper that shows the source of its content as its own, so that the content is in no chain of sources.
+fn content<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    fn held<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+        let shared = error.downcast_ref::<Arc<E>>().map(|error| &**error as _);
+        shared.or_else(|| error.downcast_ref::<Box<E>>().map(|error| &**error as _))
+    }
+
+    let shared = error.downcast_ref::<Arc<dyn Error + Send + Sync>>();
+    shared
+        .map(|error| &**error as _)
+        .or_else(|| held::<UpstreamError>(error))
+        .or_else(|| held::<OpenError>(error))
+        .or_else(|| held::<io::Error>(error))
+        .or_else(|| Some(error.downcast_ref::<io::Error>()?.get_ref()? as _))
 }
 
 #[cfg(test)]

@@ -137,6 +137,31 @@ fn wrapped_errors_are_seen_through() {
 }
 
 #[test]
+fn wrappers_that_show_the_source_of_their_content_as_their_own_are_seen_through() {
+    let forbidden = || UpstreamError::forbidden(None);
+    let io = std::io::Error::other::<Box<dyn Error + Send + Sync>>;
+    let wrapped_refusals: [Box<dyn Error>; 7] = [
+        Box::new(Arc::new(forbidden())),
+        Box::new(Arc::new(OpenError::Failed(forbidden()))),
+        Box::new(Box::new(forbidden())),
+        Box::new(io(Box::new(forbidden()))),
+        Box::new(Arc::new(io(Box::new(OpenError::Failed(forbidden()))))),
+        Box::new(io(Box::new(io(Box::new(forbidden()))))),
+        Box::new(Wrapped(io(Box::new(Wrapped(Arc::new(forbidden())))))),
+    ];
+    for error in wrapped_refusals {
+        assert_eq!(
+            reason(&grade_failed_open(&*error, Retries::Left)),
+            "WatchNotPermitted",
+            "{error:?}"
+        );
+    }
+    let away = UpstreamError::new(UpstreamErrorKind::Unavailable);
+    let end = SessionEnd::Failed(away.with_cause(io(Box::new(OpenError::Expired))));
+    assert_eq!(grade_session_end(Ended::Session(&end)), EXPIRED);
+}
+
+#[test]
 fn an_error_of_an_unknown_kind_is_told_in_fixed_words() {
     let error = Wrapped(std::io::Error::other("canary 10.0.0.1"));
     assert_eq!(grade_failed_open(&error, Retries::Left), Grade::Unchanged);
