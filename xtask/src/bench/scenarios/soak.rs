@@ -15,6 +15,8 @@ const STREAMS: usize = 1_000;
 const RATE: f64 = 10.0;
 /// How often the API server is asked for another watch, in seconds.
 const WATCH_TIMEOUT: &str = "20";
+/// Longer than any reader is stalled, in seconds, so that the server ends none.
+const WRITE_TIMEOUT: &str = "120";
 const JOINED_WITHIN: Duration = Duration::from_mins(3);
 const CONVERGED_WITHIN: Duration = Duration::from_mins(1);
 /// In each round some leave, some stall, those that stalled long enough go on, and as many as are missing join.
@@ -39,7 +41,7 @@ impl Draw {
 
 pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
     let mut server = Server::start(
-        &settings.gateway(&["--watch-timeout", WATCH_TIMEOUT]),
+        &settings.gateway(&["--watch-timeout", WATCH_TIMEOUT, "--write-timeout", WRITE_TIMEOUT]),
         size(1_000),
     )?;
     let observed = server.observed();
