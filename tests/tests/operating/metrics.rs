@@ -1,14 +1,15 @@
 //! Alerts and dashboards ask for metrics that a gateway has.
 
+#[path = "../../../crates/metrics/src/observer/tests/each_observation.rs"]
+mod each_observation;
+
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use krm_stream_metrics::{MetricsObserver, Registry, encode, register_open_feeds};
-use krm_stream_protocol::{
-    AuthorizationOutcome, ErrorCode, EventType, Observation, Observer, SessionEndReason,
-};
+use krm_stream_protocol::Observer;
 use serde_json::Value;
 
+use self::each_observation::each_observation;
 use crate::files::{document, documents, text};
 use crate::queries::{Selector, selectors};
 
@@ -17,44 +18,7 @@ pub(crate) fn exposition() -> String {
     let mut registry = Registry::default();
     let observer = MetricsObserver::new(&mut registry);
     register_open_feeds(&mut registry, || 1);
-    for observation in [
-        Observation::StreamOpened,
-        Observation::StreamClosed,
-        Observation::SharedSubscriptionOpened,
-        Observation::SharedSubscriptionClosed,
-        Observation::CycleStarted {
-            projection: "krm-full/v1".into(),
-        },
-        Observation::EventEmitted {
-            event_type: EventType::Added,
-            count: 1,
-        },
-        Observation::EventSuppressed,
-        Observation::ConsumerResync,
-        Observation::SharedOverflow,
-        Observation::RetryableError {
-            code: ErrorCode::UpstreamUnavailable,
-        },
-        Observation::TerminalError {
-            code: ErrorCode::Forbidden,
-        },
-        Observation::HttpTransportRejected,
-        Observation::DeliveryTimeout,
-        Observation::UpstreamSessionOpened,
-        Observation::UpstreamSessionEnded {
-            reason: SessionEndReason::Closed,
-        },
-        Observation::SnapshotDelivered {
-            objects: 1,
-            bytes: 1,
-            duration: Duration::from_millis(1),
-        },
-        Observation::AuthorizationChecked {
-            outcome: AuthorizationOutcome::Allowed,
-            duration: Duration::from_millis(1),
-        },
-        Observation::BytesDelivered { bytes: 1 },
-    ] {
+    for observation in each_observation() {
         observer.observe(&observation);
     }
     encode(&registry).expect("the registry can be written")

@@ -1,5 +1,7 @@
 //! The observer: what each observation does to the text that Prometheus reads.
 
+mod each_observation;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use krm_stream_protocol::{
     AuthorizationOutcome, ErrorCode, EventType, Observation, Observer, ProjectionName, SessionEndReason,
 };
 
+use self::each_observation::each_observation;
 use crate::{MOST_PROJECTIONS, MetricsObserver, Registry, Totals, encode, register_open_feeds};
 
 fn observed(observations: &[Observation]) -> (String, Totals) {
@@ -198,48 +201,6 @@ fn a_name_with_a_quote_stays_one_label() {
         projection: ProjectionName::new("a\"} 7\nkrm_stream_streams_open 9"),
     }]);
     assert!(!text.lines().any(|line| line == "krm_stream_streams_open 9"));
-}
-
-/// One of each observation.
-fn each_observation() -> Vec<Observation> {
-    vec![
-        Observation::StreamOpened,
-        Observation::StreamClosed,
-        Observation::SharedSubscriptionOpened,
-        Observation::SharedSubscriptionClosed,
-        Observation::CycleStarted {
-            projection: "krm-full/v1".into(),
-        },
-        Observation::EventEmitted {
-            event_type: EventType::Added,
-            count: 1,
-        },
-        Observation::EventSuppressed,
-        Observation::ConsumerResync,
-        Observation::SharedOverflow,
-        Observation::RetryableError {
-            code: ErrorCode::UpstreamUnavailable,
-        },
-        Observation::TerminalError {
-            code: ErrorCode::Forbidden,
-        },
-        Observation::HttpTransportRejected,
-        Observation::DeliveryTimeout,
-        Observation::UpstreamSessionOpened,
-        Observation::UpstreamSessionEnded {
-            reason: SessionEndReason::Closed,
-        },
-        Observation::SnapshotDelivered {
-            objects: 1,
-            bytes: 1,
-            duration: Duration::from_millis(1),
-        },
-        Observation::AuthorizationChecked {
-            outcome: AuthorizationOutcome::Allowed,
-            duration: Duration::from_millis(1),
-        },
-        Observation::BytesDelivered { bytes: 1 },
-    ]
 }
 
 /// Every metric: its name as a query writes it, its kind, and its labels.
