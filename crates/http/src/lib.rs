@@ -77,8 +77,8 @@ pub use frames::{Frame, Frames};
 pub use gateway::{BuildError, Gateway, GatewayBuilder};
 pub use resolver::{ResolveError, Resolver};
 pub use serve::{
-    BoxError, Connection, Handshaking, Listener, PeerAddress, Serve, handshaking, prepare_socket, serve,
-    serve_connection,
+    BoxError, Connection, Handshaking, HttpService, Listener, PeerAddress, Serve, handshaking,
+    prepare_socket, serve, serve_connection,
 };
 
 /// The examples of the README and of the documentation compile.

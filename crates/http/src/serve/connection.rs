@@ -8,12 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::HttpService;
 use super::version::{FirstBytes, Fresh, Http};
 use crate::delivery::{self, ConnectionGuard, HEAD_TIMEOUT, Work};
 
@@ -36,15 +34,10 @@ const LAST_HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 ///
 /// # Cancel safety
 /// Dropping the future closes the connection and drops its streams.
-pub fn serve_connection<I, S, B>(io: I, service: S) -> Connection
+pub fn serve_connection<I, S>(io: I, service: S) -> Connection
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
+    S: HttpService,
 {
     Connection::new(&ConnectionGuard::new(), io, service)
 }
@@ -90,15 +83,10 @@ impl Version {
 }
 
 impl Connection {
-    pub(crate) fn new<I, S, B>(guard: &ConnectionGuard, io: I, service: S) -> Self
+    pub(crate) fn new<I, S>(guard: &ConnectionGuard, io: I, service: S) -> Self
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<BoxError>,
+        S: HttpService,
     {
         Self {
             http: Version::Unknown(Box::new(FirstBytes::new(guard, io, service))),

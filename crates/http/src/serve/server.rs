@@ -7,9 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
+use http::Request;
 use krm_stream_protocol::{BoxFuture, Diagnosing, Diagnostics};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -18,7 +16,7 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-use super::{BoxError, Connection, Listener};
+use super::{Connection, HttpService, Listener};
 use crate::delivery::ConnectionGuard;
 
 /// How long a connection's handshake may take.
@@ -101,15 +99,10 @@ impl<L, S> Serve<L, S> {
     }
 }
 
-impl<L, S, B> IntoFuture for Serve<L, S>
+impl<L, S> IntoFuture for Serve<L, S>
 where
     L: Listener,
-    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
+    S: HttpService,
 {
     type Output = ();
     type IntoFuture = BoxFuture<'static, ()>;
@@ -121,15 +114,10 @@ where
     }
 }
 
-impl<L, S, B> Serve<L, S>
+impl<L, S> Serve<L, S>
 where
     L: Listener,
-    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
+    S: HttpService,
 {
     async fn run(self) {
         let Self {
@@ -176,7 +164,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-async fn serve_accepted<H, I, S, B>(
+async fn serve_accepted<H, I, S>(
     handshake: H,
     service: S,
     write_timeout: Option<Duration>,
@@ -184,12 +172,7 @@ async fn serve_accepted<H, I, S, B>(
 ) where
     H: Future<Output = io::Result<I>>,
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
+    S: HttpService,
 {
     let io = tokio::select! {
         shaken = timeout(HANDSHAKE_TIMEOUT, handshake) => match shaken {

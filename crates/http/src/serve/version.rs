@@ -8,14 +8,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::BoxError;
+use super::{BoxError, HttpService};
 use crate::delivery::{BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard};
 
 /// What every connection of HTTP/2 begins with: <https://www.rfc-editor.org/rfc/rfc9113#section-3.4>.
@@ -72,15 +69,10 @@ impl<I, S> FirstBytes<I, S> {
     }
 }
 
-impl<I, S, B> Fresh for FirstBytes<I, S>
+impl<I, S> Fresh for FirstBytes<I, S>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
+    S: HttpService,
 {
     fn poll_version(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<Box<dyn Http + Send>>>> {
         let version = loop {
@@ -113,15 +105,10 @@ where
 /// Implements [`Http`] for a connection of hyper's: the two have the same methods, and no trait for them.
 macro_rules! http {
     ($connection:ty) => {
-        impl<I, S, B> Http for $connection
+        impl<I, S> Http for $connection
         where
             I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-            S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-            S::Future: Send + 'static,
-            S::Error: Into<BoxError>,
-            B: Body + Send + 'static,
-            B::Data: Send,
-            B::Error: Into<BoxError>,
+            S: HttpService,
         {
             fn poll_end(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
                 self.poll(cx).map_err(Into::into)
