@@ -45,7 +45,7 @@ pub(crate) enum ProcessError {
 }
 
 /// SIGKILL leaves a process no choice, but the kernel may first have to finish a write for it.
-const GONE_WITHIN: Duration = Duration::from_secs(60);
+const GONE_WITHIN: Duration = Duration::from_mins(1);
 
 fn tail(output: &str) -> String {
     let output = output.trim();
