@@ -189,8 +189,9 @@ fn kill(signal: &str, target: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
     Running,
-    /// It was killed; its threads, and with them its ports, are still being taken down.
-    Exiting,
+    /// It has no command line: it is only just starting, or it was killed, and its threads, and with them its ports, are still
+    /// being taken down.
+    Between,
     /// It is no more, or its id is another's now.
     Gone,
 }
@@ -200,6 +201,11 @@ enum Presence {
 /// The marker, a folder that only this process was given, guards against ids that were used again.
 pub(crate) fn is_running(pid: u32, marker: &Path) -> bool {
     presence(pid, marker) == Presence::Running
+}
+
+/// Whether there is no such process. One that is only just starting, or still ending, is there.
+pub(crate) fn is_gone(pid: u32, marker: &Path) -> bool {
+    presence(pid, marker) == Presence::Gone
 }
 
 fn presence(pid: u32, marker: &Path) -> Presence {
@@ -212,8 +218,9 @@ fn presence(pid: u32, marker: &Path) -> Presence {
     let process = PathBuf::from(format!("/proc/{pid}"));
     match std::fs::read(process.join("cmdline")) {
         Ok(line) if String::from_utf8_lossy(&line).contains(marker.as_ref()) => Presence::Running,
-        // The first thing that a dying process loses is its memory, and its command line with it.
-        Ok(line) if line.is_empty() && !has_ended(&process) => Presence::Exiting,
+        // The last thing that a new process gets is its command line, well after its parent was told that it has begun; the
+        // first thing that a dying one loses is its memory, and its command line with it.
+        Ok(line) if line.is_empty() && !has_ended(&process) => Presence::Between,
         Ok(_) | Err(_) => Presence::Gone,
     }
 }
@@ -235,16 +242,23 @@ fn has_ended(process: &Path) -> bool {
 ///
 /// When it is still there long after the kill.
 pub(crate) fn end(pid: u32, marker: &Path, grace: Duration) -> Result<(), ProcessError> {
-    let gone = || (presence(pid, marker) == Presence::Gone).then_some(());
-    if is_running(pid, marker) {
-        if !grace.is_zero() {
-            signal(pid, Signal::Terminate);
-            if wait::until(grace, gone).is_some() {
-                return Ok(());
-            }
+    if !grace.is_zero() && is_running(pid, marker) {
+        signal(pid, Signal::Terminate);
+        if wait::until(grace, || is_gone(pid, marker).then_some(())).is_some() {
+            return Ok(());
         }
-        signal(pid, Signal::Kill);
     }
+    let mut is_killed = false;
+    let gone = || match presence(pid, marker) {
+        Presence::Running if is_killed => None,
+        Presence::Running => {
+            signal(pid, Signal::Kill);
+            is_killed = true;
+            None
+        }
+        Presence::Between => None,
+        Presence::Gone => Some(()),
+    };
     wait::until(GONE_WITHIN, gone).ok_or(ProcessError::Immortal { pid })
 }
 
@@ -288,5 +302,21 @@ mod tests {
         assert!(!is_running(pid, marker.path()));
         let status = child.wait().unwrap();
         assert!(!status.success());
+    }
+
+    #[test]
+    fn a_process_that_has_only_just_begun_is_there_and_can_be_ended() {
+        let marker = tempfile::tempdir().unwrap();
+        for _ in 0..10 {
+            let mut child = Command::new("sh")
+                .args(["-c", "read -r line; : \"$0\""])
+                .arg(marker.path())
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap();
+            assert!(!is_gone(child.id(), marker.path()));
+            end(child.id(), marker.path(), Duration::ZERO).unwrap();
+            assert!(!child.wait().unwrap().success());
+        }
     }
 }

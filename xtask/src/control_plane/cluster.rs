@@ -276,7 +276,7 @@ impl ControlPlane {
         let outcome = wait::until(READY_WITHIN, || {
             if let Some(component) = Component::ALL
                 .into_iter()
-                .find(|component| !self.is_running(*component))
+                .find(|component| process::is_gone(self.process(*component).pid, &self.state))
             {
                 return Some(Err(self.died(component)));
             }
