@@ -19,11 +19,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 pub use self::builder::{DeclaredStreamsBuilder, DeclaredStreamsError};
 use crate::api::Api;
 use crate::clock::Clock;
+use crate::counts::Counting;
 use crate::holding::Holding;
 use crate::watching::{Seen, Watching};
 use crate::{
-    Action, DeclaredPolicy, DeclaredStream, FeedId, KubeStatusWriter, LeaseSettings, ReadAgain, Reconciler,
-    WarmScope, Written,
+    Action, DeclaredCounts, DeclaredPolicy, DeclaredStream, FeedId, KubeStatusWriter, LeaseSettings,
+    ReadAgain, Reconciler, WarmScope, Written,
 };
 
 /// How much may wait for the reconciler from each side.
@@ -68,6 +69,7 @@ pub struct DeclaredStreams {
     lease: Option<LeaseSettings>,
     diagnosing: Diagnosing,
     absent_pace: Duration,
+    counts: Counting,
 }
 
 impl DeclaredStreams {
@@ -80,6 +82,11 @@ impl DeclaredStreams {
         resources: Arc<dyn Upstream>,
     ) -> DeclaredStreamsBuilder {
         DeclaredStreamsBuilder::new(feeds, policy, client, resources)
+    }
+
+    /// How many streams are in each state while it runs, for a host's figures. None before it runs.
+    pub fn counts(&self) -> DeclaredCounts {
+        self.counts.reader()
     }
 
     /// Runs until `shutdown` resolves. Then it lets writes that are out end, gives up the Lease if it holds it, and lets go
@@ -127,6 +134,7 @@ impl DeclaredStreams {
         tokio::pin!(shutdown);
         loop {
             running.act();
+            running.controller.counts.set(running.reconciler.counts());
             let due = running.reconciler.next_due().map(|due| clock.instant(due));
             tokio::select! {
                 () = &mut shutdown => break,

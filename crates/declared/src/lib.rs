@@ -49,6 +49,7 @@
 mod api;
 mod clock;
 mod controller;
+mod counts;
 mod definition;
 mod error;
 mod holding;
@@ -64,6 +65,7 @@ mod watching;
 mod writer;
 
 pub use controller::{DeclaredStreams, DeclaredStreamsBuilder, DeclaredStreamsError};
+pub use counts::{DeclaredCounts, StreamCounts};
 pub use definition::{CRD_FILE, custom_resource_definition, definition_json};
 pub use error::DeclaredStreamError;
 pub use lease::{LeaseSettings, LeaseSettingsError};

@@ -24,7 +24,7 @@ use krm_stream_shared::FeedReport;
 use krm_stream_status::{AfterWrite, EventPlan, Timestamp, WritePlan};
 
 use self::resource::Resource;
-use crate::{DeclaredPolicy, ReadResource, WarmScope};
+use crate::{DeclaredPolicy, ReadResource, StreamCounts, WarmScope};
 
 /// A feed that is kept for one declared stream. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -263,6 +263,11 @@ impl Reconciler {
     /// How many feeds are kept.
     pub fn feeds(&self) -> usize {
         self.owners.len()
+    }
+
+    /// How all streams are, as far as it was told: not only what was published.
+    pub fn counts(&self) -> StreamCounts {
+        self.resources.values().map(Resource::counts).sum()
     }
 
     fn publish_all(&mut self, now: Now) {

@@ -11,6 +11,7 @@ use kube::Client;
 
 use super::{DeclaredStreams, declared_streams};
 use crate::api::Api;
+use crate::counts::Counting;
 use crate::{DeclaredPolicy, KubeStatusWriter, LeaseSettings, LeaseSettingsError};
 
 /// Settings of a [`DeclaredStreams`]; made by [`DeclaredStreams::builder`].
@@ -148,6 +149,7 @@ impl DeclaredStreamsBuilder {
             lease: self.lease,
             diagnosing: self.diagnosing,
             absent_pace: self.absent_pace,
+            counts: Counting::default(),
         })
     }
 }

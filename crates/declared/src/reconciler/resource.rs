@@ -13,7 +13,8 @@ use krm_stream_status::{
 
 use super::{FeedId, Now, Written};
 use crate::{
-    DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, ReadResource, UnreadableSpec, WarmScope,
+    DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, ReadResource, StreamCounts, UnreadableSpec,
+    WarmScope,
 };
 
 /// The reason where the specification cannot be read.
@@ -189,6 +190,28 @@ impl Resource {
             .filter_map(|stream| stream.feed.map(|(feed, _)| feed))
             .collect();
         change
+    }
+
+    /// How its streams are, what waits to be published included: a status that cannot be written hides nothing. A
+    /// specification that cannot be read is one stream that is blocked.
+    pub(super) fn counts(&self) -> StreamCounts {
+        if self.spec.is_err() && !self.is_terminating {
+            return StreamCounts {
+                blocked: 1,
+                ..StreamCounts::default()
+            };
+        }
+        let states = self.streams.iter().map(|stream| {
+            let mut state = stream.state.clone();
+            if let Some((kept, _)) = &stream.feed {
+                let own = self.waiting.iter().filter(|(feed, _)| feed == kept);
+                own.for_each(|(_, report)| tell(&mut state, report));
+            }
+            state
+        });
+        states.fold(StreamCounts::default(), |counts, stream| {
+            counts.and(stream.state())
+        })
     }
 
     /// Something happened to one of its feeds.

@@ -1,6 +1,7 @@
 //! The reconciler by schedules. The API server's part is a store in memory.
 
 mod cases;
+mod counts;
 mod properties;
 
 use std::time::Duration;

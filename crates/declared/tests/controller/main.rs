@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod counts;
 mod world;
 
 use krm_stream_simulator::{BodyFault, Ending, Fault, RequestMatch, Rule, Simulator, Status, Verb};

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use krm_stream_declared::{DeclaredPolicy, DeclaredStreams, LeaseSettings, custom_resource_definition};
+use krm_stream_declared::{
+    DeclaredCounts, DeclaredPolicy, DeclaredStreams, LeaseSettings, custom_resource_definition,
+};
 use krm_stream_projection::DigestKey;
 use krm_stream_protocol::{
     Diagnosing, Diagnostic, Diagnostics, Observation, Observer, Observing, ResourceRule, ScopePolicy,
@@ -34,6 +36,7 @@ pub(crate) struct World {
 pub(crate) struct Replica {
     shutdown: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
+    pub(crate) counts: DeclaredCounts,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +160,7 @@ impl World {
             ));
         }
         let controller = builder.build().unwrap();
+        let counts = controller.counts();
         let (shutdown, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(controller.run(async move {
             let _ = stopped.await;
@@ -164,6 +168,7 @@ impl World {
         Replica {
             shutdown: Some(shutdown),
             task,
+            counts,
         }
     }
 

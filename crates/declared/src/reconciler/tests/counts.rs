@@ -1,0 +1,39 @@
+//! What a host is told in figures.
+
+use super::*;
+
+#[test]
+fn streams_are_counted_as_they_are_also_where_no_status_can_be_written() {
+    let counts = |ready, replaying, blocked| StreamCounts {
+        ready,
+        replaying,
+        blocked,
+    };
+    let mut cluster = Cluster::new(&["a", "b"]);
+    assert_eq!(cluster.reconciler.counts(), counts(0, 2, 0));
+    // The first write is never answered, and later ones fail.
+    for namespace in ["a", "b"] {
+        cluster.open(namespace);
+    }
+    assert_eq!(cluster.reconciler.counts(), counts(2, 0, 0));
+    cluster.out.clear();
+    cluster.fail();
+    cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
+    cluster.report("b", FeedReport::SessionEnded(SessionEnd::Failed(unavailable())));
+    assert_eq!(cluster.reconciler.counts(), counts(0, 1, 1));
+
+    // Nor does one that publishes nothing know less.
+    let now = cluster.now();
+    cluster.reconciler.publishes(now, false);
+    assert_eq!(cluster.reconciler.counts(), counts(0, 1, 1));
+    cluster.open("b");
+    assert_eq!(cluster.reconciler.counts(), counts(1, 1, 0));
+
+    cluster.declare(&[]);
+    assert_eq!(cluster.reconciler.counts(), StreamCounts::default());
+    cluster.edit(json!({"streams": "none of this"}));
+    cluster.watch();
+    assert_eq!(cluster.reconciler.counts(), counts(0, 0, 1));
+    cluster.reconciler.deleted("u-1");
+    assert_eq!(cluster.reconciler.counts(), StreamCounts::default());
+}
