@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 const NAME: &str = "krm_stream_feeds_open";
-const HELP: &str = "Feeds that are kept now, warm and opening";
+const HELP: &str = "Feeds that are kept now, warm and opening.";
 
 /// Asks for the number at each scrape.
 struct OpenFeeds<F>(F);

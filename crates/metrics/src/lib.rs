@@ -29,6 +29,7 @@
 //! ```
 
 mod buckets;
+mod declared;
 mod exposition;
 mod feeds;
 mod lifetimes;
@@ -37,6 +38,7 @@ mod projections;
 mod series;
 mod totals;
 
+pub use declared::{DeclaredStates, register_declared_streams};
 pub use exposition::{CONTENT_TYPE, EncodeError, encode};
 pub use feeds::register_open_feeds;
 pub use observer::MetricsObserver;

@@ -10,7 +10,10 @@ use krm_stream_protocol::{
 };
 
 use self::each_observation::each_observation;
-use crate::{MOST_PROJECTIONS, MetricsObserver, Registry, Totals, encode, register_open_feeds};
+use crate::{
+    DeclaredStates, MOST_PROJECTIONS, MetricsObserver, Registry, Totals, encode, register_declared_streams,
+    register_open_feeds,
+};
 
 fn observed(observations: &[Observation]) -> (String, Totals) {
     let mut registry = Registry::default();
@@ -213,6 +216,7 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("krm_stream_build_info", "info", &["version"]),
     ("krm_stream_consumer_resyncs_total", "counter", &[]),
     ("krm_stream_cycles_started_total", "counter", &["projection"]),
+    ("krm_stream_declared_streams", "gauge", &["state"]),
     ("krm_stream_delivered_bytes_total", "counter", &[]),
     ("krm_stream_delivery_timeouts_total", "counter", &[]),
     ("krm_stream_events_emitted_total", "counter", &["type"]),
@@ -269,6 +273,7 @@ fn these_are_all_the_metrics_and_all_their_labels() {
     let mut registry = Registry::default();
     let observer = MetricsObserver::new(&mut registry);
     register_open_feeds(&mut registry, || 3);
+    register_declared_streams(&mut registry, DeclaredStates::default);
     for observation in &each_observation() {
         observer.observe(observation);
     }
