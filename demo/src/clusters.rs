@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use krm_stream_protocol::Target;
 use krm_stream_upstream_kube::kube::Config;
@@ -46,6 +45,12 @@ pub(crate) enum ClusterError {
     NotInCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the API server's address {0:?} is no URL")]
     Address(String),
+    #[error(
+        "the configuration of {target} impersonates ({what}), so that every caller would be that user: remove that from the \
+         kubeconfig; to read as each caller, add --sharing per-caller",
+        target = named(target)
+    )]
+    Impersonates { target: Target, what: &'static str },
     #[error("the configuration of {target} cannot be used", target = named(target))]
     Upstream {
         target: Target,
@@ -144,12 +149,19 @@ impl Cluster {
             .open_timeout(flags.open_timeout)
             .snapshot_timeout(flags.snapshot_line_timeout, flags.snapshot_timeout)
             .max_line_bytes(usize::try_from(flags.max_line_bytes).unwrap_or(usize::MAX));
-        if let Some(seconds) = flags.watch_timeout {
-            builder = builder.watch_timeout(Duration::from_secs(seconds.into()));
+        if let Some(timeout) = flags.watch_timeout {
+            builder = builder.watch_timeout(timeout);
         }
-        let upstream = builder
-            .build()
-            .map_err(|source| ClusterError::Upstream { target, source })?;
+        let upstream = builder.build().map_err(|error| match error {
+            BuildError::Impersonates(what) => ClusterError::Impersonates { target, what },
+            // The bounds of settings are those of the flags.
+            source @ (BuildError::Credential(_)
+            | BuildError::Tls(_)
+            | BuildError::Proxy(_)
+            | BuildError::Unbounded(_)
+            | BuildError::WatchTimeout
+            | BuildError::LimitTooSmall { .. }) => ClusterError::Upstream { target, source },
+        })?;
         Ok(Self {
             upstream,
             config,

@@ -4,8 +4,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use krm_stream_declared::{DeclaredPolicy, DeclaredStreams, DeclaredStreamsError, LeaseSettings};
+use krm_stream_declared::{
+    DeclaredCounts, DeclaredPolicy, DeclaredStreams, DeclaredStreamsError, LeaseSettings, LeaseSettingsError,
+    StreamCounts,
+};
 use krm_stream_http::Gateway;
+use krm_stream_metrics::{DeclaredStates, Registry, register_declared_streams};
 use krm_stream_protocol::{Diagnosing, ScopePolicy, Target, Upstream};
 use krm_stream_upstream_kube::kube::Client;
 use tokio::sync::watch;
@@ -23,8 +27,28 @@ pub(crate) enum DeclaredError {
     NoDefaultCluster,
     #[error("the configuration of the cluster cannot be used for declared streams")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error(transparent)]
-    Build(#[from] DeclaredStreamsError),
+    #[error(
+        "--lease-{0} must be a DNS subdomain, of lower-case letters, digits, `-` and `.`, for example krm-stream"
+    )]
+    LeaseName(&'static str),
+    #[error("declared streams cannot be kept")]
+    Build(#[source] DeclaredStreamsError),
+}
+
+impl From<DeclaredStreamsError> for DeclaredError {
+    fn from(error: DeclaredStreamsError) -> Self {
+        match error {
+            DeclaredStreamsError::Lease(LeaseSettingsError::Name(which)) => Self::LeaseName(which),
+            // The flags have been checked, and set nothing else.
+            error @ (DeclaredStreamsError::Lease(
+                LeaseSettingsError::Identity | LeaseSettingsError::Times,
+            )
+            | DeclaredStreamsError::NoTarget
+            | DeclaredStreamsError::NoPartition
+            | DeclaredStreamsError::Scope(_)
+            | DeclaredStreamsError::Pace) => Self::Build(error),
+        }
+    }
 }
 
 /// The controller, if declared streams are asked for. The flags have been checked against each other.
@@ -61,6 +85,22 @@ pub(crate) fn build(
         builder = builder.lease(LeaseSettings::new(namespace, name, instance));
     }
     Ok(Some(builder.build()?))
+}
+
+/// Has the figures tell how declared streams are.
+pub(crate) fn register(registry: &mut Registry, counts: DeclaredCounts) {
+    register_declared_streams(registry, move || {
+        let StreamCounts {
+            ready,
+            replaying,
+            blocked,
+        } = counts.now();
+        DeclaredStates {
+            ready,
+            replaying,
+            blocked,
+        }
+    });
 }
 
 /// Runs the controller, if there is one, until the program ends, and `grace` longer at most.

@@ -1,15 +1,17 @@
 //! What can be set, on the command line or as `KRM_…` environment variables.
 
 mod declared;
+mod durations;
 mod streams;
 mod values;
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::allow::AllowRule;
 use crate::hosts::HostName;
@@ -18,9 +20,10 @@ use crate::networks::Network;
 use crate::tls::CertificateFiles;
 
 pub(crate) use self::declared::DeclaredFlags;
+use self::durations::{positive_duration, whole_seconds, with_unit};
 pub(crate) use self::streams::{DeliveryFlags, OrderingFlag, StreamFlags};
 pub(crate) use self::values::TargetFlag;
-use self::values::{address, positive_duration};
+use self::values::address;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_SIMULATOR_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -29,7 +32,10 @@ const DEFAULT_SIMULATOR_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr
 ///
 /// Without a flag for a cluster it runs on an embedded simulator, whose objects change.
 ///
-/// Lists may be given as a repeated flag, or with commas. Durations are seconds, or carry a unit: 500ms, 20s, 5m.
+/// Lists may be given as a repeated flag, or with commas. Durations carry a unit: 500ms, 30s, 5m, 1m30s;
+/// a number without one is seconds.
+///
+/// An environment variable that is empty is as one that is not set.
 #[derive(Debug, Parser)]
 #[command(name = "krm-stream-demo", version)]
 pub(crate) struct Flags {
@@ -182,9 +188,9 @@ pub(crate) struct UpstreamFlags {
     /// The longest wait for a line of a snapshot.
     #[arg(long, value_name = "DURATION", env = "KRM_SNAPSHOT_LINE_TIMEOUT", default_value = "30s", value_parser = positive_duration)]
     pub(crate) snapshot_line_timeout: Duration,
-    /// The `timeoutSeconds` asked of the API server for each watch [default: random, 300 to 600].
-    #[arg(long, value_name = "SECONDS", env = "KRM_WATCH_TIMEOUT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) watch_timeout: Option<u32>,
+    /// The `timeoutSeconds` asked of the API server for each watch, in whole seconds [default: random, 5m to 10m].
+    #[arg(long, value_name = "DURATION", env = "KRM_WATCH_TIMEOUT", value_parser = whole_seconds)]
+    pub(crate) watch_timeout: Option<Duration>,
     /// The longest line of a watch, hence the largest object, in bytes.
     #[arg(long, value_name = "BYTES", env = "KRM_MAX_LINE_BYTES", default_value_t = 8 * 1024 * 1024, value_parser = clap::value_parser!(u32).range(1024..))]
     pub(crate) max_line_bytes: u32,
@@ -200,9 +206,9 @@ pub(crate) struct SimulatorFlags {
     /// How many ConfigMaps to put into the namespace `bulk`.
     #[arg(id = "simulator_objects", long = "simulator-objects", value_name = "N", env = "KRM_SIMULATOR_OBJECTS", default_value_t = 0, conflicts_with_all = CLUSTERS)]
     pub(crate) objects: u32,
-    /// How often objects change, in milliseconds; 0 for never.
-    #[arg(id = "simulator_tick", long = "simulator-tick", value_name = "MS", env = "KRM_SIMULATOR_TICK", default_value_t = 1000, conflicts_with_all = CLUSTERS)]
-    pub(crate) tick: u64,
+    /// How often objects change, with a unit; 0 for never.
+    #[arg(id = "simulator_tick", long = "simulator-tick", value_name = "DURATION", env = "KRM_SIMULATOR_TICK", default_value = "1s", value_parser = with_unit, conflicts_with_all = CLUSTERS)]
+    pub(crate) tick: Duration,
 }
 
 /// The flags that name a cluster.
@@ -226,6 +232,25 @@ pub(crate) enum Authorize {
     AllowAll,
     /// The API server is asked, for each caller and scope.
     SubjectAccessReview,
+}
+
+impl Flags {
+    /// Reads the command line and the environment. Ends the program where that asks for help or cannot be understood, as clap
+    /// does.
+    pub(crate) fn read() -> Self {
+        let is_empty = |variable: &OsStr| std::env::var_os(variable).is_some_and(|value| value.is_empty());
+        let matches = unset(Self::command(), is_empty).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The same command where these environment variables are as if they were not set. Manifests leave variables empty for what
+/// they do not want; to clap that is a value.
+fn unset(command: Command, is_unset: impl Fn(&OsStr) -> bool) -> Command {
+    command.mut_args(|argument| match argument.get_env() {
+        Some(variable) if is_unset(variable) => argument.env(None::<&'static str>),
+        Some(_) | None => argument,
+    })
 }
 
 impl ClusterFlags {

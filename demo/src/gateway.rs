@@ -14,7 +14,7 @@ use crate::flags::{AccessFlags, Authorize, Flags, OrderingFlag, StreamFlags};
 use crate::identity::{Identities, IdentityFlag};
 use crate::networks::Network;
 
-/// Why there is no gateway.
+/// Why there is no gateway. The flags take nothing that it refuses, so none of these is told in their words.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewayError {
     #[error(transparent)]
@@ -144,4 +144,65 @@ fn reviewing(
     Ok(upstreams.fold(first, |authorizer, (target, upstream)| {
         authorizer.with_target(target, upstream)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::allow;
+    use crate::clusters::{Cluster, ClusterError};
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn observe(&self, _: &krm_stream_protocol::Observation) {}
+    }
+
+    fn built(flags: &Flags) -> Result<Gateway, Box<dyn std::error::Error>> {
+        let cluster: Result<_, ClusterError> = Cluster::at("http://127.0.0.1:1", "default", &flags.upstream);
+        let clusters = Clusters::from([(krm_stream_protocol::Target::default(), cluster?)]);
+        let policy = allow::policy(&flags.scopes, clusters.keys(), std::iter::empty());
+        Ok(build(flags, &clusters, policy, Arc::new(Nobody))?)
+    }
+
+    #[tokio::test]
+    async fn whatever_the_flags_take_the_gateway_takes_too() {
+        let mut tried = 0;
+        for argument in Flags::command().get_arguments() {
+            let name = argument.get_long().unwrap();
+            let is_number = ["DELETIONS", "STREAMS", "OBJECTS", "BYTES", "DURATION"]
+                .iter()
+                .any(|kind| {
+                    argument
+                        .get_value_names()
+                        .is_some_and(|names| names.iter().any(|name| name == kind))
+                });
+            if !is_number {
+                continue;
+            }
+            tried += 1;
+            for value in [
+                "0",
+                "1ms",
+                "1s",
+                "1m",
+                "24h",
+                "1",
+                "1024",
+                "86400",
+                "4294967295",
+                "18446744073709551615",
+            ] {
+                let line = ["krm-stream-demo", &format!("--{name}"), value];
+                if let Ok(flags) = Flags::try_parse_from(line) {
+                    let built = built(&flags);
+                    assert!(built.is_ok(), "--{name} {value}: {:?}", built.err());
+                }
+            }
+        }
+        assert!(tried >= 20, "only {tried} flags were tried");
+    }
 }

@@ -25,11 +25,10 @@ mod start;
 mod tls;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
-
-use clap::Parser;
 
 use crate::flags::Flags;
 
@@ -49,14 +48,18 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     start_anew_with_purging();
-    let flags = Flags::parse();
+    let flags = Flags::read();
     if let Err(error) = rules::check(&flags) {
         return refuse(&error, USAGE);
     }
     if let Err(error) = diagnostics::start_log() {
         return refuse(error.as_ref(), USAGE);
     }
-    match run(flags) {
+    let workers = match workers() {
+        Ok(workers) => workers,
+        Err(error) => return refuse(error.as_ref(), USAGE),
+    };
+    match run(flags, workers) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error, 1),
     }
@@ -64,7 +67,7 @@ fn main() -> ExitCode {
 
 /// Replaces this program by itself, in the same process, with the variable set. Where that cannot be done it goes on as it is.
 fn start_anew_with_purging() {
-    if std::env::var_os(PURGE_DELAY).is_some() {
+    if variable(PURGE_DELAY).is_some() {
         return;
     }
     let mut arguments = std::env::args_os();
@@ -85,13 +88,28 @@ fn start_anew_with_purging() {
 /// costs a tenth to a fifth more.
 const WORKERS: &str = "TOKIO_WORKER_THREADS";
 
-fn run(flags: Flags) -> Result<(), start::StartError> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if std::env::var_os(WORKERS).is_none() {
+/// How many worker threads there are to be.
+fn workers() -> Result<NonZero<usize>, Box<dyn Error>> {
+    let Some(given) = variable(WORKERS) else {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        runtime.worker_threads((cores / 2).max(1));
-    }
-    runtime
+        return Ok(NonZero::new(cores / 2).unwrap_or(NonZero::<usize>::MIN));
+    };
+    let number = given.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        let given = given.display();
+        format!("{WORKERS}: {given} is no number of threads; write one, for example 2, or leave it empty")
+            .into()
+    })
+}
+
+/// An environment variable that is set, and not to nothing.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn run(flags: Flags, workers: NonZero<usize>) -> Result<(), start::StartError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers.get())
         .enable_all()
         .build()
         .map_err(start::StartError::Runtime)?

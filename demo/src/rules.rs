@@ -43,6 +43,12 @@ pub(crate) enum RuleError {
     },
     #[error("{0} means something with --identity header:NAME only")]
     HeadersOnly(&'static str),
+    #[error(
+        "--reauthorization-interval needs a --write-timeout other than 0: a reader that takes nothing would keep what it was sent \
+         for as long as it likes, whatever a check says. Leave --write-timeout out (it is 30s then), or leave \
+         --reauthorization-interval out"
+    )]
+    ChecksWithoutWriteTimeout,
     #[error("--decision-cache means something with --authorize subject-access-review only")]
     DecisionsWithoutReviews,
     #[error(
@@ -147,6 +153,9 @@ fn callers(flags: &Flags) -> Result<(), RuleError> {
         if !access.trusted_proxy.is_empty() {
             return Err(RuleError::HeadersOnly("--trusted-proxy"));
         }
+    }
+    if access.reauthorization_interval.is_some() && flags.delivery.write_timeout().is_none() {
+        return Err(RuleError::ChecksWithoutWriteTimeout);
     }
     if access.decision_cache.is_some() && access.authorize == Authorize::AllowAll {
         return Err(RuleError::DecisionsWithoutReviews);
@@ -321,6 +330,15 @@ mod tests {
         let cached = ["--decision-cache", "10s"];
         assert_eq!(checked(&cached), Err(RuleError::DecisionsWithoutReviews));
         assert_eq!(checked(&[cached, REVIEWED].concat()), Ok(()));
+    }
+
+    #[test]
+    fn checks_of_open_streams_need_bounded_delivery() {
+        let checked_by_time = ["--reauthorization-interval", "5m"];
+        let told = checked(&[&checked_by_time[..], &["--write-timeout", "0"]].concat());
+        assert_eq!(told, Err(RuleError::ChecksWithoutWriteTimeout));
+        assert_eq!(checked(&checked_by_time), Ok(()));
+        assert_eq!(checked(&["--write-timeout", "0"]), Ok(()));
     }
 
     #[test]

@@ -66,10 +66,8 @@ impl Simulation {
         let count = usize::try_from(flags.objects).unwrap_or(usize::MAX);
         let mut workload = Workload::new(SEED).with_configmaps(count, BULK_BYTES);
         workload.seed(&simulator)?;
-        let ticking = (flags.tick > 0).then(|| {
-            let period = Duration::from_millis(flags.tick);
-            tokio::spawn(tick(Arc::clone(&simulator), workload, period))
-        });
+        let ticking =
+            (!flags.tick.is_zero()).then(|| tokio::spawn(tick(Arc::clone(&simulator), workload, flags.tick)));
         Ok(Self {
             simulator,
             ticking,

@@ -94,6 +94,9 @@ pub(crate) async fn serve(flags: Flags) -> Result<(), StartError> {
     let declared = declared::build(&flags, &backend.clusters, policy, &gateway)?;
     let counted = gateway.clone();
     krm_stream_metrics::register_open_feeds(&mut registry, move || counted.feeds().count());
+    if let Some(controller) = &declared {
+        declared::register(&mut registry, controller.counts());
+    }
     let connections = Arc::new(Connections::default());
     let admin = Arc::new(Admin::new(
         registry,

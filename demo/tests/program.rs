@@ -8,6 +8,8 @@
 
 #[path = "program/clusters.rs"]
 mod clusters;
+#[path = "program/declared.rs"]
+mod declared;
 #[path = "program/demo.rs"]
 mod demo;
 #[path = "program/drain.rs"]
@@ -33,7 +35,7 @@ const SECRETS: &str = "version=v1&resource=secrets&namespace=shop";
 
 #[tokio::test]
 async fn the_stream_is_a_snapshot_and_then_the_changes_of_the_simulator() {
-    let demo = Demo::start(&["--simulator-tick", "50"]).await;
+    let demo = Demo::start(&["--simulator-tick", "50ms"]).await;
     let mut stream = Stream::open(&demo, CONFIG_MAPS, &[]).await;
     assert_eq!(stream.header("x-krm-stream-protocol"), "1");
     assert_eq!(stream.next().await["type"], "reset");
@@ -155,7 +157,7 @@ async fn a_host_or_an_origin_that_is_not_allowed_is_refused_on_every_path() {
 
 #[tokio::test]
 async fn figures_hold_no_scope_no_caller_and_no_object() {
-    let demo = Demo::start(&["--simulator-tick", "20", "--identity", "header:X-Remote-User"]).await;
+    let demo = Demo::start(&["--simulator-tick", "20ms", "--identity", "header:X-Remote-User"]).await;
     let user = ("x-remote-user".parse().unwrap(), "canary-user");
     let mut stream = Stream::open(&demo, SECRETS, std::slice::from_ref(&user)).await;
     stream.until(|event| event["type"] == "modified").await;
@@ -175,6 +177,10 @@ async fn figures_hold_no_scope_no_caller_and_no_object() {
         "{metrics}"
     );
     assert!(metrics.contains("krm_stream_cycles_started_total{projection=\"krm-full/v1\"} 1"));
+    assert!(
+        !metrics.contains("krm_stream_declared_streams"),
+        "none are declared"
+    );
     let status = demo.json("/status").await;
     assert_eq!(status["streams"]["open"], 1);
     assert_eq!(status["upstreamSessions"]["open"], 1);
@@ -190,7 +196,7 @@ async fn figures_hold_no_scope_no_caller_and_no_object() {
 
 #[tokio::test]
 async fn no_secret_value_is_streamed_or_printed() {
-    let demo = Demo::start_logging(&["--simulator-tick", "10"], "trace").await;
+    let demo = Demo::start_logging(&["--simulator-tick", "10ms"], "trace").await;
     let mut values = secret_values(&demo).await;
     let mut stream = Stream::open(&demo, SECRETS, &[]).await;
     let rotated = stream
@@ -272,6 +278,12 @@ async fn flags_that_cannot_be_used_are_explained_in_a_sentence() {
             "krm-full/v1, krm-raw/v1, krm-spec/v1",
         ),
         (
+            &["--reauthorization-interval", "5m", "--write-timeout", "0"],
+            2,
+            "--reauthorization-interval needs a --write-timeout",
+        ),
+        (&["--watch-timeout", "90 parsecs"], 2, "--watch-timeout"),
+        (
             &["--listen", "127.0.0.1:0", "--kubeconfig", "/does/not/exist"],
             1,
             "--kubeconfig",
@@ -288,6 +300,44 @@ async fn flags_that_cannot_be_used_are_explained_in_a_sentence() {
     let (status, output) = demo::run_to_its_end(&["--listen", &taken]).await;
     assert_eq!(status.code(), Some(1));
     assert!(output.contains("cannot be listened on"), "{output}");
+}
+
+#[tokio::test]
+async fn a_variable_that_is_wrong_is_explained_in_a_sentence() {
+    for (name, value, explanation) in [
+        ("KRM_WATCH_TIMEOUT", "soon", "--watch-timeout"),
+        ("KRM_ALLOW_LABEL_SELECTOR", "perhaps", "--allow-label-selector"),
+        ("KRM_LOG", "=", "KRM_LOG"),
+        ("TOKIO_WORKER_THREADS", "many", "TOKIO_WORKER_THREADS"),
+    ] {
+        let (status, output) = demo::refuse_variable(name, value).await;
+        assert_eq!(status.code(), Some(2), "{name}: {output}");
+        assert!(
+            output.starts_with("error: ") && output.contains(explanation),
+            "{name}: {output}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn variables_that_are_empty_are_as_if_they_were_not_set() {
+    let mut names = demo::variables().await;
+    assert!(names.len() > 40, "{names:?}");
+    names.extend(
+        [
+            "KRM_LOG",
+            "KUBECONFIG",
+            "TOKIO_WORKER_THREADS",
+            "MIMALLOC_PURGE_DELAY",
+        ]
+        .map(str::to_owned),
+    );
+    let empty: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let demo = Demo::start_in(&empty, &[]).await;
+    let usual = Demo::start(&[]).await;
+    assert_eq!(demo.json("/config.json").await, usual.json("/config.json").await);
+    let mut stream = Stream::open(&demo, CONFIG_MAPS, &[]).await;
+    stream.until(|event| event["type"] == "synced").await;
 }
 
 #[tokio::test]
@@ -312,7 +362,7 @@ async fn a_signal_ends_it_within_seconds_whatever_is_open() {
 
 #[tokio::test]
 async fn cleartext_http_2_is_served_too() {
-    let demo = Demo::start(&["--simulator-tick", "50"]).await;
+    let demo = Demo::start(&["--simulator-tick", "50ms"]).await;
     let mut stream = Stream::open_http2(&demo, CONFIG_MAPS).await;
     stream.until(|event| event["type"] == "modified").await;
     let seq = |event: &Value| event["seq"].as_u64().unwrap();

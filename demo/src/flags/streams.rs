@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::{duration, positive_duration};
+use super::durations::{delivery_interval, duration, positive_duration};
 
 /// How streams behave.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct StreamFlags {
     #[arg(long, value_name = "DURATION", env = "KRM_HEARTBEAT_INTERVAL", default_value = "20s", value_parser = positive_duration)]
     pub(crate) heartbeat_interval: Duration,
     /// A stream sends changes at most once in this time; what changed meanwhile is merged. 0 for at once.
-    #[arg(long, value_name = "DURATION", env = "KRM_DELIVERY_INTERVAL", default_value = "0", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", env = "KRM_DELIVERY_INTERVAL", default_value = "0", value_parser = delivery_interval)]
     pub(crate) delivery_interval: Duration,
     /// What to do with resourceVersions that do not order: end the stream, or deliver what came.
     #[arg(long, value_enum, env = "KRM_ORDERING", default_value_t = OrderingFlag::Strict)]

@@ -51,6 +51,9 @@ fn ranges_are_checked() {
     for wrong in [
         ["--queue-depth", "0"],
         ["--watch-timeout", "0"],
+        ["--watch-timeout", "1500ms"],
+        ["--delivery-interval", "61s"],
+        ["--simulator-tick", "1000"],
         ["--max-line-bytes", "1023"],
         ["--heartbeat-interval", "0"],
         ["--listen", "localhost"],
@@ -61,6 +64,54 @@ fn ranges_are_checked() {
         ["--allow-host", "http://example.com"],
     ] {
         assert!(parse(&wrong).is_err(), "{wrong:?}");
+    }
+}
+
+/// The flags that take a duration.
+fn durations() -> Vec<String> {
+    let command = Flags::command();
+    let arguments = command.get_arguments().filter(|argument| {
+        let names = argument.get_value_names().unwrap_or_default();
+        names.iter().any(|name| name == "DURATION")
+    });
+    arguments
+        .map(|argument| format!("--{}", argument.get_long().unwrap()))
+        .collect()
+}
+
+#[test]
+fn every_duration_takes_a_unit_and_its_error_names_the_flag_and_an_example() {
+    let flags = durations();
+    assert!(flags.len() >= 15, "{flags:?}");
+    for flag in flags {
+        for value in ["2s", "3000ms", "1m"] {
+            assert!(parse(&[&flag, value]).is_ok(), "{flag} {value}");
+        }
+        let told = parse(&[&flag, "soon"]).unwrap_err().to_string();
+        assert!(told.contains(&flag) && told.contains("30s"), "{told}");
+    }
+    for flag in ["--simulator-tick", "--watch-timeout"] {
+        assert!(durations().iter().any(|name| name == flag), "{flag}");
+    }
+    let timeout = |value| parse(&["--watch-timeout", value]).unwrap().upstream.watch_timeout;
+    assert_eq!(timeout("90"), Some(Duration::from_secs(90)));
+    assert_eq!(timeout("5m"), Some(Duration::from_mins(5)));
+}
+
+#[test]
+fn every_variable_that_is_empty_is_as_one_that_is_not_set() {
+    let command = Flags::command();
+    let variables: Vec<&OsStr> = command.get_arguments().filter_map(clap::Arg::get_env).collect();
+    assert!(variables.len() > 40, "{variables:?}");
+    for empty in &variables {
+        let read = unset(Flags::command(), |variable| variable == *empty);
+        let left: Vec<&OsStr> = read.get_arguments().filter_map(clap::Arg::get_env).collect();
+        let others: Vec<&OsStr> = variables
+            .iter()
+            .copied()
+            .filter(|variable| variable != empty)
+            .collect();
+        assert_eq!(left, others, "{empty:?}");
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::time::Duration;
 
 use krm_stream_protocol::{Scope, Target};
 
@@ -42,65 +41,9 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an IP address and a port, as 127.0.0.1:8080 or [::1]:0".to_owned())
 }
 
-/// `20`, `20s`, `500ms`, `5m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.len()
-        - text
-            .trim_start_matches(|character: char| character.is_ascii_digit())
-            .len();
-    let (number, unit) = text.split_at(digits);
-    let milliseconds = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => {
-            return Err("write a whole number of seconds, or one with a unit: 500ms, 20s, 5m, 1h".to_owned());
-        }
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(milliseconds))
-        .map(Duration::from_millis)
-        .ok_or_else(|| "write a whole number of seconds, or one with a unit: 500ms, 20s, 5m, 1h".to_owned())
-}
-
-/// As [`duration`], and longer than nothing.
-pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        Duration::ZERO => Err("must be longer than nothing".to_owned()),
-        duration => Ok(duration),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_seconds_unless_they_say_otherwise() {
-        assert_eq!(duration("20"), Ok(Duration::from_secs(20)));
-        assert_eq!(duration("20s"), Ok(Duration::from_secs(20)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("5m"), Ok(Duration::from_mins(5)));
-        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for wrong in [
-            "",
-            "s",
-            "-1",
-            "1.5s",
-            "1 s",
-            "5 m",
-            "1d",
-            "99999999999999999999",
-            "18446744073709551615h",
-        ] {
-            assert!(duration(wrong).is_err(), "{wrong:?}");
-        }
-        assert!(positive_duration("0ms").is_err());
-    }
 
     #[test]
     fn a_target_is_a_name_and_a_context() {

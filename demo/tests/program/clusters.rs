@@ -6,7 +6,7 @@ use krm_stream_simulator::{Rule, Simulator, User};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use crate::demo::{Demo, Header};
+use crate::demo::{self, Demo, Header};
 use crate::stream::Stream;
 
 const CONFIG_MAPS: &str = "version=v1&resource=configmaps&namespace=shop";
@@ -20,7 +20,7 @@ async fn api_server(config_map: &str) -> Simulator {
     simulator
 }
 
-fn kubeconfig(servers: &[(&str, &Simulator)]) -> NamedTempFile {
+pub(crate) fn kubeconfig(servers: &[(&str, &Simulator)]) -> NamedTempFile {
     let clusters: Vec<_> = servers
         .iter()
         .map(|(name, simulator)| json!({"name": name, "cluster": {"server": simulator.url()}}))
@@ -42,7 +42,7 @@ fn kubeconfig(servers: &[(&str, &Simulator)]) -> NamedTempFile {
     file
 }
 
-fn path(file: &NamedTempFile) -> &str {
+pub(crate) fn path(file: &NamedTempFile) -> &str {
     file.path().to_str().unwrap()
 }
 
@@ -190,4 +190,19 @@ async fn only_a_trusted_proxy_names_callers() {
         "{logged}"
     );
     assert!(!demo.output().contains("WARN"), "{}", demo.output());
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_impersonates_is_refused_in_the_flags_words() {
+    let server = api_server("any").await;
+    let file = kubeconfig(&[("one", &server)]);
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    std::fs::write(file.path(), text.replace("\"token\"", "\"as\":\"ada\",\"token\"")).unwrap();
+    let flags = ["--listen", "127.0.0.1:0", "--kubeconfig", path(&file)];
+    let (status, output) = demo::run_to_its_end(&flags).await;
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(
+        output.contains("impersonates (as)") && output.contains("--sharing per-caller"),
+        "{output}"
+    );
 }

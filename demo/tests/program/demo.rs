@@ -45,10 +45,15 @@ impl Demo {
     }
 
     pub(crate) async fn start_logging(flags: &[&str], filter: &str) -> Self {
+        Self::start_in(&[("KRM_LOG", filter)], flags).await
+    }
+
+    /// Starts it with these environment variables.
+    pub(crate) async fn start_in(variables: &[(&str, &str)], flags: &[&str]) -> Self {
         let mut process = command()
             .args(["--listen", "127.0.0.1:0"])
             .args(flags)
-            .env("KRM_LOG", filter)
+            .envs(variables.iter().copied())
             .spawn()
             .unwrap();
         let output = Arc::new(Mutex::new(String::new()));
@@ -181,6 +186,29 @@ pub(crate) async fn run_to_its_end(flags: &[&str]) -> (ExitStatus, String) {
         .unwrap()
         .unwrap();
     assert!(output.stdout.is_empty());
+    (output.status, String::from_utf8(output.stderr).unwrap())
+}
+
+/// The environment variables of its flags.
+pub(crate) async fn variables() -> Vec<String> {
+    let output = timeout(WITHIN, command().arg("--help").output())
+        .await
+        .unwrap()
+        .unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    help.split("[env: ")
+        .skip(1)
+        .filter_map(|rest| rest.split('=').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Runs it with an environment variable with which it does not start.
+pub(crate) async fn refuse_variable(name: &str, value: &str) -> (ExitStatus, String) {
+    let output = timeout(WITHIN, command().env(name, value).output())
+        .await
+        .unwrap()
+        .unwrap();
     (output.status, String::from_utf8(output.stderr).unwrap())
 }
 
