@@ -5,7 +5,9 @@ mod each_observation;
 
 use std::collections::BTreeSet;
 
-use krm_stream_metrics::{MetricsObserver, Registry, encode, register_open_feeds};
+use krm_stream_metrics::{
+    DeclaredStates, MetricsObserver, Registry, encode, register_declared_streams, register_open_feeds,
+};
 use krm_stream_protocol::Observer;
 use serde_json::Value;
 
@@ -18,6 +20,7 @@ pub(crate) fn exposition() -> String {
     let mut registry = Registry::default();
     let observer = MetricsObserver::new(&mut registry);
     register_open_feeds(&mut registry, || 1);
+    register_declared_streams(&mut registry, DeclaredStates::default);
     for observation in each_observation() {
         observer.observe(&observation);
     }
