@@ -103,6 +103,14 @@ impl Continuity {
         self.cursor.version()
     }
 
+    /// When the open session will have lived, if it goes on until then: 5 s past its boundary or headers, or at its asked
+    /// timeout. That ends the row of early ends, so whoever publishes how the feed is knows then that it works. There is no
+    /// such moment before the boundary, nor while no session is open.
+    #[must_use]
+    pub fn lives_at(&self) -> Option<Moment> {
+        self.state.lives_at()
+    }
+
     /// The request goes out now. Does nothing unless one was due.
     pub fn request_sent(&mut self, now: Moment) {
         if let State::Waiting { start, .. } = &self.state {
@@ -267,7 +275,7 @@ impl Continuity {
     fn failed(&mut self, now: Moment, error: UpstreamError) -> Next {
         match error.kind() {
             UpstreamErrorKind::Unavailable => self.closed(now, Some(error)),
-            UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error.retry_after()),
+            UpstreamErrorKind::VersionTooLarge => self.begin_again(now, error),
             UpstreamErrorKind::Forbidden { .. }
             | UpstreamErrorKind::Unauthenticated
             | UpstreamErrorKind::NotFound
@@ -334,14 +342,14 @@ impl Continuity {
     }
 
     /// The API server asks to come back later, and without the version.
-    fn begin_again(&mut self, now: Moment, hint: Option<Duration>) -> Next {
+    fn begin_again(&mut self, now: Moment, error: UpstreamError) -> Next {
         if !matches!(self.state, State::Live(_)) && self.retries >= RETRY_DELAYS.len() {
-            return self.retry(now, None);
+            return self.retry(now, Some(error));
         }
         self.settle(now);
         let delay = RETRY_DELAYS[self.retries.min(RETRY_DELAYS.len() - 1)];
         self.retries += 1;
-        self.wait(now, delay, hint, Start::Fresh)
+        self.wait(now, delay, error.retry_after(), Start::Fresh)
     }
 
     fn early(&mut self, now: Moment, error: Option<UpstreamError>, start: Start) -> Next {

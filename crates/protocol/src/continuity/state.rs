@@ -49,12 +49,18 @@ impl State {
         }
     }
 
+    /// When the open session, if it goes on until then, will have shown that it works. Before its boundary nothing does.
+    pub(super) fn lives_at(&self) -> Option<Moment> {
+        match self {
+            Self::Live(live) => Some(live.lives_at()),
+            Self::Waiting { .. } | Self::Opening { .. } | Self::Snapshot { .. } | Self::Ended => None,
+        }
+    }
+
     /// Whether the open session lived, or reached its asked timeout.
     pub(super) fn is_healthy(&self, now: Moment) -> bool {
         match self {
-            Self::Live(live) => {
-                now.since(live.since) >= HEALTHY_AFTER || reached_timeout(now, live.sent, live.asked_timeout)
-            }
+            Self::Live(live) => now >= live.lives_at(),
             Self::Snapshot { sent, asked_timeout } => reached_timeout(now, *sent, *asked_timeout),
             Self::Waiting { .. } | Self::Opening { .. } | Self::Ended => false,
         }
@@ -62,6 +68,15 @@ impl State {
 }
 
 impl Live {
+    /// 5 s past its boundary or headers, or at its asked timeout, whichever is first.
+    fn lives_at(&self) -> Moment {
+        let long_enough = self.since + HEALTHY_AFTER;
+        let timeout = self
+            .asked_timeout
+            .map(|asked| self.sent + asked.saturating_sub(TIMEOUT_TOLERANCE));
+        timeout.map_or(long_enough, |timeout| timeout.min(long_enough))
+    }
+
     /// Whether a resumed session that ends at `now` was reopened in vain.
     pub(super) fn is_in_vain(&self, now: Moment) -> bool {
         self.resumed && !self.delivered && self.ends_at_once(now)

@@ -197,6 +197,59 @@ fn an_early_end_is_forgotten_once_a_session_lived() {
 }
 
 #[test]
+fn a_session_lives_five_seconds_past_its_boundary_or_headers_or_to_its_asked_timeout() {
+    let mut feed = Feed::new(Ordering::Strict);
+    assert_eq!(feed.machine.lives_at(), None);
+    feed.open();
+    feed.pass(ms(60_000));
+    assert_eq!(feed.machine.lives_at(), None, "not before its boundary");
+    feed.boundary("100");
+    assert_eq!(feed.machine.lives_at(), Some(feed.now + ms(5000)));
+    feed.pass(ms(10_000));
+    let _ = feed.ended(SessionEnd::Closed);
+    assert_eq!(feed.machine.lives_at(), None);
+    feed.open();
+    assert_eq!(feed.machine.lives_at(), Some(feed.now + ms(5000)));
+
+    // One that asked for 3 s may end after 2 s, counted from its request.
+    let mut feed = Feed::new(Ordering::Strict);
+    feed.request();
+    let sent = feed.now;
+    feed.pass(ms(300));
+    feed.machine.opened(feed.now, Some(ms(3000)));
+    feed.boundary("100");
+    assert_eq!(feed.machine.lives_at(), Some(sent + ms(2000)));
+
+    let mut feed = Feed::new(Ordering::Strict);
+    feed.request();
+    feed.machine.opened(feed.now, Some(ms(1000)));
+    feed.boundary("100");
+    assert_eq!(
+        feed.machine.lives_at(),
+        Some(feed.now),
+        "any end of it is routine"
+    );
+}
+
+#[test]
+fn the_row_of_early_ends_is_over_exactly_when_a_session_lived() {
+    for (lives, expected) in [(ms(4999), false), (ms(5000), true)] {
+        let mut feed = Feed::new(Ordering::Strict);
+        feed.open();
+        assert!(matches!(feed.ended(SessionEnd::Closed), Next::Open));
+        feed.open();
+        feed.boundary("100");
+        let at = feed.machine.lives_at().unwrap();
+        feed.pass(lives);
+        assert_eq!(feed.now >= at, expected);
+        let _ = feed.ended(SessionEnd::Expired);
+        feed.open();
+        let tolerated = matches!(feed.ended(SessionEnd::Closed), Next::Open);
+        assert_eq!(tolerated, expected);
+    }
+}
+
+#[test]
 fn a_reopen_that_fails_is_retried_three_times_then_a_fresh_cycle_then_the_end() {
     let mut feed = Feed::live();
     let _ = feed.ended(SessionEnd::Closed);
@@ -469,6 +522,25 @@ fn a_version_that_is_too_large_is_left_aside_after_the_hint() {
     feed.pass(ms(7000));
     assert!(matches!(feed.ended(SessionEnd::Failed(error)), Next::Open));
     assert_eq!(feed.open().1, Start::Fresh);
+}
+
+#[test]
+fn a_version_that_stays_too_large_ends_the_feed_with_what_was_said() {
+    let too_large = UpstreamError::new(UpstreamErrorKind::VersionTooLarge);
+    let mut feed = Feed::live();
+    let mut next = feed.ended(SessionEnd::Failed(too_large.clone()));
+    let mut attempts = 0;
+    while let Next::Open = next {
+        attempts += 1;
+        // Lists are served, and the watches after them are not.
+        feed.open();
+        next = feed.ended(SessionEnd::Failed(too_large.clone()));
+    }
+    assert_eq!(attempts, 4, "three retries, a fresh cycle");
+    let Next::End(FeedEnd::Unavailable(Some(error))) = next else {
+        panic!("{next:?}")
+    };
+    assert_eq!(*error.kind(), UpstreamErrorKind::VersionTooLarge);
 }
 
 #[test]
