@@ -34,7 +34,7 @@ pub(crate) struct KubeSession {
 enum Stage {
     /// The initial events of a streaming list. At the boundary: `Live`. Given up: `Listing`.
     StreamingList { response: WatchResponse, is_empty: bool },
-    /// A paged list, and the opening of the watch after it. Then: `Live`.
+    /// A paged list, and the opening of the watch after it. Once that is open, which is the boundary: `Live`.
     Listing(Box<Listing>),
     /// A watch. Ends the session.
     Live(WatchResponse),
@@ -145,15 +145,18 @@ impl KubeSession {
     fn listing_step(&mut self, step: Step) -> Progress {
         match step {
             Step::Item(object) => Progress::Item(self.checked(WatchEvent::Added(object))),
-            Step::Event(event) => Progress::Item(SessionItem::Event(event)),
-            Step::Watching { body, sent } => {
+            Step::Restarted => Progress::Item(SessionItem::Event(WatchEvent::SnapshotRestarted)),
+            Step::Watching { body, sent, version } => {
                 let silence = Silence::live(sent, self.requests.timeout);
                 self.stage = Stage::Live(WatchResponse::new(
                     body,
                     self.requests.settings().max_line_bytes,
                     silence,
                 ));
-                Progress::Again
+                Progress::Item(SessionItem::Event(WatchEvent::Bookmark {
+                    resource_version: Some(version),
+                    initial_events_end: true,
+                }))
             }
             Step::End(end) => self.end(end),
         }

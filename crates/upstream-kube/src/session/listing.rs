@@ -1,4 +1,7 @@
-//! A paged list, then its boundary, then the opening of the watch that follows it.
+//! A paged list, then the opening of the watch that follows it.
+//!
+//! The boundary comes once that watch is open: until then nobody knows whether what follows the list will be told, and to
+//! whoever may list but not watch it never is.
 
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -6,9 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
-use krm_stream_protocol::{
-    BoxFuture, Object, ResourceVersion, SessionEnd, UpstreamError, UpstreamErrorKind, WatchEvent,
-};
+use krm_stream_protocol::{BoxFuture, Object, ResourceVersion, SessionEnd, UpstreamError, UpstreamErrorKind};
 use tokio::time::Instant;
 
 use crate::page::{ListBody, Page};
@@ -47,18 +48,30 @@ enum Stage {
     },
     /// Its items are handed out; `token` is its own `continue`, to notice a list that does not advance.
     Page { token: Option<Box<str>>, page: Page },
-    /// The boundary has been handed out; the watch is being opened.
-    Opening(BoxFuture<'static, Step>),
+    /// All items have been handed out; the watch is being opened.
+    Opening(BoxFuture<'static, Result<Watch, AskError>>),
+}
+
+/// The watch that follows a list.
+struct Watch {
+    body: Body,
+    sent: Instant,
+    /// The version of the list, which the watch begins after.
+    version: ResourceVersion,
 }
 
 /// What a look at a listing gave.
 pub(super) enum Step {
     /// An item of the list.
     Item(Object),
-    /// The boundary, or the notice that the list was started again.
-    Event(WatchEvent),
-    /// The watch after the list is open.
-    Watching { body: Body, sent: Instant },
+    /// The list was started again.
+    Restarted,
+    /// The watch after the list is open: here is the boundary.
+    Watching {
+        body: Body,
+        sent: Instant,
+        version: ResourceVersion,
+    },
     /// The session is over.
     End(SessionEnd),
 }
@@ -133,7 +146,10 @@ impl Listing {
                         }
                     }
                 },
-                Stage::Opening(opening) => return opening.as_mut().poll(cx),
+                Stage::Opening(opening) => {
+                    let answer = ready!(opening.as_mut().poll(cx));
+                    return Poll::Ready(self.opened(answer));
+                }
             }
         }
     }
@@ -151,19 +167,38 @@ impl Listing {
                 None
             }
             Ok(ListBody::Status(status)) => match status.classify(None, None) {
-                Class::Expired => Some(self.expired(token.as_deref())),
+                Class::Expired => Some(self.page_expired(token.as_deref())),
                 Class::Error(error) => Some(Step::End(SessionEnd::Failed(error))),
             },
             Err(PageFailure::Closed) => Some(Step::End(SessionEnd::Closed)),
             Err(PageFailure::Failed(error)) => Some(Step::End(SessionEnd::Failed(error))),
-            Err(PageFailure::Expired) => Some(self.expired(token.as_deref())),
+            Err(PageFailure::Expired) => Some(self.page_expired(token.as_deref())),
             Err(PageFailure::TooLarge) => self.too_large(token),
         }
     }
 
-    /// 410. A list that expired midway is started again; one that expired at its start is over.
-    fn expired(&mut self, token: Option<&str>) -> Step {
-        if token.is_none() || self.restarts == RESTARTS {
+    /// 410 for a page. A list that expired at its start is over: it asked for no version that could have.
+    fn page_expired(&mut self, token: Option<&str>) -> Step {
+        if token.is_none() {
+            return Step::End(SessionEnd::Expired);
+        }
+        self.start_again()
+    }
+
+    /// The answer to the watch. A list whose version is forgotten by now expired midway too.
+    fn opened(&mut self, answer: Result<Watch, AskError>) -> Step {
+        match answer {
+            Ok(Watch { body, sent, version }) => Step::Watching { body, sent, version },
+            Err(error) => match SessionEnd::from(error) {
+                SessionEnd::Expired => self.start_again(),
+                end @ (SessionEnd::Closed | SessionEnd::Failed(_) | SessionEnd::Teardown) => Step::End(end),
+            },
+        }
+    }
+
+    /// Starts the list again, unless that was done too often.
+    fn start_again(&mut self) -> Step {
+        if self.restarts == RESTARTS {
             return Step::End(SessionEnd::Expired);
         }
         let delay = match self.restarts {
@@ -173,7 +208,7 @@ impl Listing {
         self.restarts += 1;
         self.version = None;
         self.ask(None, delay);
-        Step::Event(WatchEvent::SnapshotRestarted)
+        Step::Restarted
     }
 
     /// The same page again, with fewer objects.
@@ -208,7 +243,7 @@ impl Listing {
         }
     }
 
-    /// Goes on to the next page, or hands out the boundary.
+    /// Goes on to the next page, or to the watch.
     fn page_done(&mut self) -> Option<Step> {
         let Stage::Page { token, page } = &mut self.stage else {
             return None;
@@ -223,11 +258,8 @@ impl Listing {
         let Some(version) = self.version.clone() else {
             return Some(Step::End(SessionEnd::Failed(unreadable(OddList::NoVersion))));
         };
-        self.stage = Stage::Opening(open_watch(self.requests.clone(), version.clone()));
-        Some(Step::Event(WatchEvent::Bookmark {
-            resource_version: Some(version),
-            initial_events_end: true,
-        }))
+        self.stage = Stage::Opening(open_watch(self.requests.clone(), version));
+        None
     }
 }
 
@@ -289,20 +321,15 @@ async fn read_page(mut body: Body, settings: &Settings) -> Result<ListBody, Page
     Page::read(text.freeze()).map_err(|error| PageFailure::Failed(unreadable(error)))
 }
 
-fn open_watch(requests: Requests, version: ResourceVersion) -> BoxFuture<'static, Step> {
+fn open_watch(requests: Requests, version: ResourceVersion) -> BoxFuture<'static, Result<Watch, AskError>> {
     Box::pin(async move {
         let sent = Instant::now();
         let ask = Ask::Watch {
             after: &version,
             timeout: requests.timeout,
         };
-        match requests.ask(ask).await {
-            Ok(response) => Step::Watching {
-                body: response.into_body(),
-                sent,
-            },
-            Err(error) => Step::End(error.into()),
-        }
+        let body = requests.ask(ask).await?.into_body();
+        Ok(Watch { body, sent, version })
     })
 }
 

@@ -255,6 +255,37 @@ async fn a_caller_that_is_acted_as_sees_what_its_own_rights_allow() {
 }
 
 #[tokio::test]
+async fn who_may_list_and_not_watch_sees_no_boundary_and_one_refusal_each_time() {
+    for (streaming, expected) in [(true, "not opened: forbidden"), (false, "failed forbidden")] {
+        let simulator = Simulator::builder()
+            .streaming_lists(streaming)
+            .start()
+            .await
+            .unwrap();
+        simulator.create("configmaps", config_map("a")).unwrap();
+        let upstream = upstream(&simulator);
+        // Whether streaming lists are served is known from here on: rights come first, or a refusal would hide it.
+        let mut session = upstream.open(&shop(), Start::Fresh).await.unwrap();
+        assert_eq!(words_until_boundary(&mut *session).await, ["added a"]);
+        simulator
+            .access()
+            .set_rules([Rule::allow(), Rule::deny().verbs(["watch"])]);
+        for _ in 0..2 {
+            let (lists, watches) = (simulator.counts().list, simulator.counts().watch);
+            let lines = read(&upstream, &shop(), Start::Fresh).await;
+            let (last, objects) = lines.split_last().unwrap();
+            assert!(last.starts_with(expected), "{lines:?}");
+            assert!(
+                objects.iter().all(|line| line.starts_with("added a")),
+                "{lines:?}"
+            );
+            assert_eq!(simulator.counts().watch, watches + 1);
+            assert_eq!(simulator.counts().list, lists + u64::from(!streaming));
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_api_server_s_own_authorizer_decides_about_callers() {
     let simulator = Simulator::start().await.unwrap();
     simulator
