@@ -4,6 +4,7 @@
 //! kubeconfig path, a list of findings.
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard output")]
 
+mod alerts;
 mod bench;
 mod ci;
 mod cleanup;
@@ -45,6 +46,8 @@ enum Command {
     BenchRole(bench::Role),
     /// Check the layers, the manifests and the sources for the rules no compiler knows.
     Tidy,
+    /// Check the alert rules and run their tests, with promtool; it is fetched if it is not there.
+    Alerts,
     /// Run every check of continuous integration, as `.ci/run` lists them.
     Ci,
     /// Wait until standard input closes, then undo what it named (started by `e2e`, not by hand).
@@ -70,6 +73,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::Bench(arguments) => Ok(bench::run(&arguments)?),
         Command::BenchRole(role) => Ok(bench::run_role(&role)?),
         Command::Tidy => Ok(tidy::run()?),
+        Command::Alerts => Ok(alerts::run()?),
         Command::Ci => Ok(ci::run()?),
         Command::Cleanup => {
             cleanup::run(std::io::stdin().lock());

@@ -1,4 +1,4 @@
-//! What every `Cargo.toml`, README and the change log must have.
+//! What every `Cargo.toml`, README, licence file and the change log must have.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,12 +9,14 @@ use super::edges::Member;
 use super::{Finding, TidyError};
 use crate::files;
 
+const LICENCE: &str = "LICENSE";
 const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// All members' manifests, the workspace's own, and the files that go with them.
 pub(super) fn check(root: &Path, members: &[&Member]) -> Result<Vec<Finding>, TidyError> {
     let mut findings = Vec::new();
     let mut used = BTreeSet::new();
+    let licence = files::read(&root.join(LICENCE))?;
     for member in members {
         let manifest = parse(&member.manifest, &member.manifest_text)?;
         findings.extend(member_manifest(&member.manifest, &manifest));
@@ -31,6 +33,10 @@ pub(super) fn check(root: &Path, members: &[&Member]) -> Result<Vec<Finding>, Ti
             let message = "the library has no README.md; write what it is for, and what it is not";
             findings.push(Finding::error(&member.manifest, None, message));
         }
+        if member.is_library() {
+            let own = files::read(&root.join(&member.manifest).with_file_name(LICENCE)).ok();
+            findings.extend(licence_file(&member.manifest, own.as_deref(), &licence));
+        }
     }
     let path = Path::new("Cargo.toml");
     findings.extend(workspace_dependencies(
@@ -42,6 +48,18 @@ pub(super) fn check(root: &Path, members: &[&Member]) -> Result<Vec<Finding>, Ti
         &files::read(&root.join("CHANGELOG.md")).unwrap_or_default(),
     ));
     Ok(findings)
+}
+
+/// A package holds what is in its folder: without a licence there, it is published without its text.
+fn licence_file(path: &Path, own: Option<&str>, licence: &str) -> Option<Finding> {
+    let message = match own {
+        Some(own) if own == licence => return None,
+        Some(_) => {
+            "the library's LICENSE is not that of the workspace; put a link in its place: ln -s ../../LICENSE"
+        }
+        None => "the library has no LICENSE in its folder; put a link there: ln -s ../../LICENSE",
+    };
+    Some(Finding::error(path, None, message))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Table, TidyError> {
@@ -268,6 +286,20 @@ mod tests {
                 "warning: Cargo.toml:6: no crate of the workspace uses bytes",
                 "error: Cargo.toml:7: odd has no reason; say in a comment behind it what it is for",
             ]
+        );
+    }
+
+    #[test]
+    fn a_library_has_the_workspaces_licence_in_its_folder() {
+        let found = |own| {
+            licence_file(Path::new("crates/x/Cargo.toml"), own, "may be used").map(|finding| finding.message)
+        };
+        assert_eq!(found(Some("may be used")), None);
+        assert!(found(None).unwrap().contains("no LICENSE"));
+        assert!(
+            found(Some("may not"))
+                .unwrap()
+                .contains("not that of the workspace")
         );
     }
 
