@@ -95,6 +95,12 @@ impl Feed {
         self.state.look(attachment.place, waker)
     }
 
+    /// Has `waker` woken when all have to look, no longer at the next change. Returns `false`, and does nothing, where the
+    /// stream has to look first.
+    pub(crate) fn rest(&self, attachment: &Attachment, waker: &Waker) -> bool {
+        self.state.rest(attachment.place, waker)
+    }
+
     /// How often streams were woken. One that asked for this before its latest look, and is told the same again, need not look.
     pub(crate) fn wakes(&self) -> u64 {
         self.state.wakes()
@@ -106,9 +112,10 @@ impl Feed {
         self.state.change(change)
     }
 
-    /// Waits until all streams that were woken have looked, as long as some of them do: those that are stuck must not hold up
-    /// the others.
+    /// Rouses the streams that rest, and waits until all that were woken have looked, as long as some of them do: those that
+    /// are stuck must not hold up the others.
     async fn settled(&self) {
+        self.state.rouse();
         let started = Instant::now();
         let mut unsettled = self.state.unsettled();
         loop {

@@ -4,7 +4,7 @@ mod outbox;
 mod wire;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use krm_stream_projection::Revisions;
 use krm_stream_protocol::{Event, EventType, Identity, Moment, Observation, Observing, StreamError};
@@ -111,6 +111,19 @@ impl Reader {
             (Some(subscription), Some(wakes)) => subscription.feed().wakes() == wakes,
             (Some(_) | None, _) => false,
         }
+    }
+
+    /// Has `waker` woken no longer by each change, but only when the feed is about to apply more deletions than a stream may
+    /// owe. Returns whether the reader may rest; if not, something has come since it was polled last, or it was woken for that
+    /// reason, and it has to be polled first.
+    ///
+    /// For one that is [at the head](Self::is_at_head) and is not to send yet. It keeps resting until it is polled; to be
+    /// called again whenever its task is woken.
+    pub fn rest(&mut self, waker: &Waker) -> bool {
+        self.waits_since = None;
+        self.subscription
+            .as_ref()
+            .is_some_and(|subscription| subscription.feed().rest(subscription.attachment(), waker))
     }
 
     /// Begins a cycle on this subscription: writes `reset`, after `resync` if the consumer is still to be told.

@@ -5,6 +5,8 @@
 //!   was either seen by the look, or wakes the stream.
 //! - Streams that were woken and have not looked yet are *unsettled*. Whoever is about to make changes that may not pile up
 //!   can wait until there are none. Since a stream registers while it holds the lock, the next change comes after its look.
+//! - A stream that has seen all there is may *rest*: changes do not wake it, and nobody waits for it. Whoever is about to make
+//!   changes that may not pile up *rouses* those that rest first; from then on they are unsettled like all the others.
 
 mod wakers;
 
@@ -48,6 +50,17 @@ impl<S> Handover<S> {
         let state = self.read();
         self.wakers.register(place, waker);
         state
+    }
+
+    /// Has `waker` woken when streams are roused, no longer at the next change. Returns `false`, and does nothing, if the stream
+    /// was woken or roused since its latest look: it has to look first.
+    pub(crate) fn rest(&self, place: Place, waker: &Waker) -> bool {
+        self.wakers.rest(place, waker)
+    }
+
+    /// Wakes all that rest: they have to look.
+    pub(crate) fn rouse(&self) {
+        self.wakers.rouse();
     }
 
     /// How often those who waited were woken. A stream that asked for this before its latest look, and is told the same again,

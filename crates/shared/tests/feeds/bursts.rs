@@ -10,9 +10,16 @@ use krm_stream_shared::{FeedSettings, Feeds, Step};
 use crate::browser::{Browser, uid};
 use crate::support::{ScriptedUpstream, Stream, feeds_with};
 
+/// What a reader does once it has all there is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Waits,
+    Rests,
+}
+
 /// Empties a collection under readers that take whatever is there whenever they are woken. Returns how many cycles were begun
 /// again.
-async fn resyncs(readers: usize, objects: u64, queue_depth: usize, stuck: usize) -> usize {
+async fn resyncs(readers: usize, then: Then, objects: u64, queue_depth: usize, stuck: usize) -> usize {
     let (upstream, mut script) = ScriptedUpstream::new();
     let upstream: Arc<dyn Upstream> = upstream;
     let feeds = feeds_with(FeedSettings {
@@ -29,7 +36,7 @@ async fn resyncs(readers: usize, objects: u64, queue_depth: usize, stuck: usize)
     for _ in 0..readers {
         let (synced, done, resyncs) = (synced.clone(), done.clone(), resyncs.clone());
         let stream = begun(&feeds, &upstream).await;
-        tasks.push(tokio::spawn(read(stream, objects, synced, done, resyncs)));
+        tasks.push(tokio::spawn(read(stream, then, objects, synced, done, resyncs)));
     }
     let mut stuck_ones = Vec::new();
     for _ in 0..stuck {
@@ -58,6 +65,7 @@ async fn begun(feeds: &Feeds, upstream: &Arc<dyn Upstream>) -> Stream {
 
 async fn read(
     mut stream: Stream,
+    then: Then,
     objects: u64,
     synced: Arc<AtomicUsize>,
     done: Arc<AtomicUsize>,
@@ -76,7 +84,11 @@ async fn read(
             done.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        match stream.step().await {
+        let step = match then {
+            Then::Waits => stream.step().await,
+            Then::Rests => stream.step_between_rests().await,
+        };
+        match step {
             Step::Wrote => {}
             Step::NextCycle(_) | Step::End(_) => {
                 resyncs.fetch_add(1, Ordering::Relaxed);
@@ -101,16 +113,23 @@ async fn wait_for(mut condition: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_thousand_deletions_drive_no_reader_away_that_keeps_up() {
-    assert_eq!(resyncs(500, 5_000, 256, 0).await, 0);
+    assert_eq!(resyncs(500, Then::Waits, 5_000, 256, 0).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_do_they_beside_readers_that_are_stuck_or_with_a_short_queue() {
-    assert_eq!(resyncs(100, 1_000, 100, 10).await, 0);
-    assert_eq!(resyncs(50, 100, 1, 0).await, 0);
+    assert_eq!(resyncs(100, Then::Waits, 1_000, 100, 10).await, 0);
+    assert_eq!(resyncs(50, Then::Waits, 100, 1, 0).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_readers_that_rest_between_rousings() {
+    assert_eq!(resyncs(500, Then::Rests, 20 * 256, 256, 0).await, 0);
+    assert_eq!(resyncs(100, Then::Rests, 10 * 100, 100, 10).await, 0);
+    assert_eq!(resyncs(50, Then::Rests, 100, 1, 0).await, 0);
 }
 
 #[tokio::test]
 async fn nor_do_they_on_one_thread() {
-    assert_eq!(resyncs(200, 2_000, 256, 0).await, 0);
+    assert_eq!(resyncs(200, Then::Waits, 2_000, 256, 0).await, 0);
 }

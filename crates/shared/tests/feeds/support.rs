@@ -198,6 +198,24 @@ impl Stream {
         std::future::poll_fn(|cx| self.reader.poll(cx, self.now, &mut self.outbox)).await
     }
 
+    /// The same of a stream that rests as soon as it has all there is, for ever if nobody rouses it.
+    pub(crate) async fn step_between_rests(&mut self) -> Step {
+        let mut rests = false;
+        std::future::poll_fn(|cx| {
+            loop {
+                if rests && self.reader.rest(cx.waker()) {
+                    return Poll::Pending;
+                }
+                let step = self.reader.poll(cx, self.now, &mut self.outbox);
+                rests = step.is_pending() && self.reader.is_at_head();
+                if !rests {
+                    return step;
+                }
+            }
+        })
+        .await
+    }
+
     /// Reads until the cycle is over, or the stream.
     pub(crate) async fn read(&mut self) -> Result<NextCycle, StreamError> {
         loop {

@@ -20,13 +20,21 @@ pub(crate) enum Scene {
     Apart,
     /// More deletions than a stream may owe, each after all have looked: nobody needs another cycle.
     Deletions,
+    /// The same with streams that rest once they have all there is: they are roused before they would have to owe more.
+    Resting,
     /// The last changes alone. Who is woken by the first may find nothing to say, and nothing comes after the last that would
     /// wake a stream which has missed it.
     Last,
 }
 
 impl Scene {
-    pub(crate) const ALL: [Self; 4] = [Self::Changes, Self::Apart, Self::Deletions, Self::Last];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Changes,
+        Self::Apart,
+        Self::Deletions,
+        Self::Resting,
+        Self::Last,
+    ];
 }
 
 /// A mistake that must be found.
@@ -40,6 +48,10 @@ pub(crate) enum Fault {
     LooksLater,
     /// Deletions follow each other without waiting for those who were woken.
     DoesNotWait,
+    /// Deletions wait for those who were woken, and let those rest that rest.
+    DoesNotRouse,
+    /// A stream that may not rest, since something came in between or it was roused, rests all the same.
+    RestsAllTheSame,
     /// A stream that leaves stays in the changelog's books.
     LeavesItsCursor,
     /// A stream that joins apart takes in what changed only since it rejoined.
@@ -49,11 +61,13 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::RegistersAfterTheLook,
         Self::DoesNotWake,
         Self::LooksLater,
         Self::DoesNotWait,
+        Self::DoesNotRouse,
+        Self::RestsAllTheSame,
         Self::LeavesItsCursor,
         Self::ForgetsItsPoint,
         Self::CountsWakesAfterTheLook,
@@ -64,6 +78,7 @@ impl Fault {
             Self::DoesNotWake | Self::LeavesItsCursor => Scene::Changes,
             Self::RegistersAfterTheLook | Self::CountsWakesAfterTheLook => Scene::Last,
             Self::LooksLater | Self::DoesNotWait => Scene::Deletions,
+            Self::DoesNotRouse | Self::RestsAllTheSame => Scene::Resting,
             Self::ForgetsItsPoint => Scene::Apart,
         }
     }
@@ -122,7 +137,7 @@ impl Scene {
     pub(crate) fn play(self, fault: Option<Fault>) {
         let depth = match self {
             Self::Changes | Self::Apart | Self::Last => 8,
-            Self::Deletions => 1,
+            Self::Deletions | Self::Resting => 1,
         };
         let mut changelog = Changelog::new(depth);
         for (uid, value) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -172,7 +187,10 @@ impl Scene {
             });
         };
         let delete = |uid| {
-            if self == Self::Deletions && fault != Some(Fault::DoesNotWait) {
+            if self == Self::Resting && fault != Some(Fault::DoesNotRouse) {
+                feed.rouse();
+            }
+            if self.is_paced() && fault != Some(Fault::DoesNotWait) {
                 block_on(std::future::poll_fn(|cx| feed.poll_settled(cx)));
             }
             feed.change(|changelog| {
@@ -197,11 +215,27 @@ impl Scene {
                 }
                 upsert(LAST, 99, true);
             }
+            Self::Resting => {
+                for uid in ["a", "b", "c"] {
+                    delete(uid);
+                }
+                upsert(LAST, 99, true);
+                // No stream rests for ever.
+                feed.rouse();
+            }
             Self::Last => {
                 upsert("d", 30, true);
                 delete("d");
                 upsert(LAST, 99, false);
             }
+        }
+    }
+
+    /// Whether streams owe no more than they may: what changes waits for them.
+    fn is_paced(self) -> bool {
+        match self {
+            Self::Deletions | Self::Resting => true,
+            Self::Changes | Self::Apart | Self::Last => false,
         }
     }
 
@@ -215,8 +249,18 @@ impl Scene {
         // To look once more after something was pushed, as the others do, makes good for most of what this one misses.
         let waits_at_once = fault == Some(Fault::RegistersAfterTheLook);
         let mut waits_since = None;
+        // One of them ends its rest by itself twice; the other is always roused.
+        let (mut rests, mut ends_left) = (false, if spares_looks { 0 } else { 2 });
         block_on(std::future::poll_fn(|cx| {
             loop {
+                if rests && (feed.rest(place, cx.waker()) || fault == Some(Fault::RestsAllTheSame)) {
+                    if ends_left > 0 {
+                        (rests, ends_left) = (false, ends_left - 1);
+                        cx.waker().wake_by_ref();
+                    }
+                    return Poll::Pending;
+                }
+                rests = false;
                 if waits_since.is_some_and(|wakes| feed.wakes() == wakes) {
                     return Poll::Pending;
                 }
@@ -237,12 +281,16 @@ impl Scene {
                 if consumer.state.contains_key(LAST) && consumer.is_synced && progress == Progress::Idle {
                     return Poll::Ready(());
                 }
+                if self == Self::Resting && !consumer.pushed && consumer.is_synced {
+                    (rests, waits_since) = (true, None);
+                    continue;
+                }
                 if !consumer.pushed || (waits_at_once && progress == Progress::Idle) {
                     return Poll::Pending;
                 }
             }
         }));
-        if self == Self::Deletions {
+        if self.is_paced() {
             assert_eq!(consumer.resyncs, 0, "it kept up");
         }
         if fault != Some(Fault::LeavesItsCursor) {
@@ -258,6 +306,9 @@ impl Scene {
         let _ = self.join(feed, &mut sweep, &mut consumer);
         block_on(std::future::poll_fn(|cx| {
             let _ = look(feed, place, cx, fault, &mut sweep, &mut consumer);
+            if self == Self::Resting {
+                let _ = feed.rest(place, cx.waker());
+            }
             Poll::Ready(())
         }));
         sweep.leave(&feed.read());
@@ -273,7 +324,7 @@ impl Scene {
     ) -> Option<VecDeque<(u32, Uid, u64)>> {
         let changelog = feed.read();
         match self {
-            Self::Changes | Self::Deletions | Self::Last => {
+            Self::Changes | Self::Deletions | Self::Resting | Self::Last => {
                 sweep.begin_cycle(&changelog, consumer);
                 None
             }
@@ -334,6 +385,8 @@ fn look(
         Some(
             Fault::DoesNotWake
             | Fault::DoesNotWait
+            | Fault::DoesNotRouse
+            | Fault::RestsAllTheSame
             | Fault::LeavesItsCursor
             | Fault::ForgetsItsPoint
             | Fault::CountsWakesAfterTheLook,

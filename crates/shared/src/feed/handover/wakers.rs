@@ -45,6 +45,10 @@ enum State {
     Woken {
         round: u64,
     },
+    /// It has seen all there was, and is not woken by changes, only when all have to look.
+    Resting {
+        waker: Waker,
+    },
 }
 
 impl Wakers {
@@ -97,6 +101,45 @@ impl Wakers {
         wake(settling);
     }
 
+    /// Has `waker` woken by the next [`rouse`](Self::rouse) in place of the next change. Returns `false`, and does nothing,
+    /// where the stream was woken since it registered, or roused since it rests: it is awaited, so it has to look.
+    pub(super) fn rest(&self, place: Place, waker: &Waker) -> bool {
+        let mut table = self.table();
+        match &mut table.places[place.0 as usize] {
+            State::Resting { waker: known } => known.clone_from(waker),
+            State::Waiting { .. } => {
+                let waker = waker.clone();
+                table.stop_waiting(place, State::Resting { waker });
+            }
+            State::Free | State::Idle | State::Woken { .. } => return false,
+        }
+        true
+    }
+
+    /// Wakes all that rest: from now on they count as woken.
+    pub(super) fn rouse(&self) {
+        let mut table = self.table();
+        let Table {
+            places,
+            unsettled,
+            round,
+            ..
+        } = &mut *table;
+        let resting = |state: &&mut State| match state {
+            State::Resting { .. } => true,
+            State::Free | State::Idle | State::Waiting { .. } | State::Woken { .. } => false,
+        };
+        let woken = || State::Woken { round: *round };
+        let wakers: Vec<Waker> = places
+            .iter_mut()
+            .filter(resting)
+            .filter_map(|state| std::mem::replace(state, woken()).into_waker())
+            .collect();
+        *unsettled += wakers.len();
+        drop(table);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     /// How often those who waited were woken. Whoever registered since this was asked for, and is told the same again, still
     /// waits.
     pub(super) fn wakes(&self) -> u64 {
@@ -119,10 +162,7 @@ impl Wakers {
             .drain(..)
             .filter_map(|place| {
                 let woken = State::Woken { round: *round };
-                match std::mem::replace(&mut places[place.0 as usize], woken) {
-                    State::Waiting { waker, .. } => Some(waker),
-                    State::Free | State::Idle | State::Woken { .. } => None,
-                }
+                std::mem::replace(&mut places[place.0 as usize], woken).into_waker()
             })
             .collect();
         drop(table);
@@ -150,6 +190,15 @@ impl Wakers {
     }
 }
 
+impl State {
+    fn into_waker(self) -> Option<Waker> {
+        match self {
+            Self::Waiting { waker, .. } | Self::Resting { waker } => Some(waker),
+            Self::Free | Self::Idle | Self::Woken { .. } => None,
+        }
+    }
+}
+
 impl Table {
     /// Puts a place into another state than the one it is in, and takes it off the books of that.
     fn stop_waiting(&mut self, place: Place, next: State) {
@@ -163,7 +212,7 @@ impl Table {
                 }
             }
             State::Woken { round } if round == self.round => self.unsettled -= 1,
-            State::Free | State::Idle | State::Woken { .. } => {}
+            State::Free | State::Idle | State::Woken { .. } | State::Resting { .. } => {}
         }
     }
 

@@ -112,3 +112,71 @@ fn all_are_settled_when_each_one_woken_has_looked_or_left_and_who_is_stuck_is_wa
         "it came back, and is awaited again"
     );
 }
+
+#[test]
+fn who_rests_is_woken_by_no_change_and_awaited_only_once_roused() {
+    let wakers = Wakers::default();
+    let (settled, settling) = counting();
+    let mut cx = Context::from_waker(&settling);
+    let (count, waker) = counting();
+    let place = wakers.enter();
+    assert!(!wakers.rest(place, &waker), "it has not looked");
+    wakers.register(place, &waker);
+    assert!(wakers.rest(place, &waker));
+    wakers.wake_all();
+    assert!(wakers.rest(place, &waker), "it still rests");
+    assert!(wakers.poll_settled(&mut cx).is_ready());
+    assert_eq!(count.take(), 0);
+
+    wakers.rouse();
+    assert_eq!(count.take(), 1);
+    assert!(wakers.poll_settled(&mut cx).is_pending());
+    assert!(!wakers.rest(place, &waker), "it has to look");
+    wakers.rouse();
+    assert_eq!(count.take(), 0, "once");
+    wakers.register(place, &waker);
+    assert_eq!(settled.take(), 1);
+    assert!(wakers.rest(place, &waker), "anew");
+
+    wakers.register(place, &waker);
+    wakers.wake_all();
+    assert_eq!(count.take(), 1, "its rest is over");
+}
+
+#[test]
+fn who_was_woken_since_its_look_may_not_rest_and_is_still_awaited() {
+    let wakers = Wakers::default();
+    let mut cx = Context::from_waker(Waker::noop());
+    let (_, waker) = counting();
+    let place = wakers.enter();
+    wakers.register(place, &waker);
+    wakers.wake_all();
+    assert!(!wakers.rest(place, &waker));
+    assert!(wakers.poll_settled(&mut cx).is_pending());
+    wakers.give_up_unsettled();
+    assert!(!wakers.rest(place, &waker), "given up, it has missed something");
+    wakers.register(place, &waker);
+    assert!(wakers.rest(place, &waker));
+}
+
+#[test]
+fn who_leaves_while_it_rests_or_as_it_is_roused_is_awaited_by_nobody() {
+    let wakers = Wakers::default();
+    let (settled, settling) = counting();
+    let mut cx = Context::from_waker(&settling);
+    let (count, waker) = counting();
+    let places: Vec<_> = (0..3).map(|_| wakers.enter()).collect();
+    for place in &places {
+        wakers.register(*place, &waker);
+        assert!(wakers.rest(*place, &waker));
+    }
+    wakers.leave(places[0]);
+    wakers.rouse();
+    assert_eq!(count.take(), 2);
+    wakers.leave(places[1]);
+    assert!(wakers.poll_settled(&mut cx).is_pending());
+    wakers.leave(places[2]);
+    assert_eq!(settled.take(), 1);
+    assert!(wakers.poll_settled(&mut cx).is_ready());
+    assert_eq!(wakers.table().places.capacity(), 0);
+}
