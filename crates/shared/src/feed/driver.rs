@@ -213,12 +213,15 @@ impl Driver {
         loop {
             // Before anything is taken from the session: what waits there is not delivered yet.
             if pace.remaining() == 0 {
-                self.feed.settled().await;
-                pace.settled();
+                self.settle(&mut pace).await;
             }
             next_batch(&mut *session, &mut batch, pace.remaining()).await;
-            pace.applies(&batch);
-            if let Some(left) = self.apply(continuity, &mut batch, &mut count) {
+            let (steps, mut left) = self.judge(continuity, &mut batch, &mut count);
+            if let Err(exceeded) = self.take(steps, &mut pace).await {
+                let end = FeedEnd::Fatal(exceeded.to_stream_error());
+                left = Some((Next::End(end), Left::ForAnEvent));
+            }
+            if let Some(left) = left {
                 return left;
             }
             // A session that always has more must not starve the other tasks of this thread.
@@ -226,13 +229,13 @@ impl Driver {
         }
     }
 
-    /// Applies a batch under one lock and one wake-up. Returns what follows if the session is over.
-    fn apply(
+    /// Finds out what a batch comes to, and what follows if the session is over with it.
+    fn judge(
         &self,
         continuity: &mut Continuity,
         batch: &mut Vec<SessionItem>,
         count: &mut SessionCount<'_>,
-    ) -> Option<(Next, Left)> {
+    ) -> (Vec<Step>, Option<(Next, Left)>) {
         let now = self.now();
         let mut steps = Vec::with_capacity(batch.len());
         let mut next = None;
@@ -263,13 +266,41 @@ impl Driver {
                 },
             }
         }
-        if !steps.is_empty()
-            && let Err(exceeded) = self.take(steps)
-        {
-            let end = FeedEnd::Fatal(exceeded.to_stream_error());
-            next = Some((Next::End(end), Left::ForAnEvent));
+        (steps, next)
+    }
+
+    /// Takes the steps of a batch, and the deletions that they imply.
+    async fn take(&self, mut steps: Vec<Step>, pace: &mut Pace) -> Result<(), Exceeded> {
+        if let Some(boundary) = steps.iter().position(Step::is_boundary) {
+            let rest = steps.split_off(boundary);
+            self.take_paced(steps, pace).await?;
+            // What a snapshot that was read again no longer holds may be any number of objects.
+            let mut unseen = self.feed.read().unseen().into_iter().peekable();
+            while unseen.peek().is_some() {
+                let portion = unseen.by_ref().take(pace.most()).map(Step::Change);
+                self.take_paced(portion.collect(), pace).await?;
+            }
+            steps = rest;
         }
-        next
+        self.take_paced(steps, pace).await
+    }
+
+    /// Takes steps with no more deletions among them than a stream may owe.
+    async fn take_paced(&self, steps: Vec<Step>, pace: &mut Pace) -> Result<(), Exceeded> {
+        let deletions = steps.iter().filter(|step| step.is_deletion()).count();
+        if deletions > pace.remaining() {
+            self.settle(pace).await;
+        }
+        pace.applies(deletions);
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.apply(steps)
+    }
+
+    async fn settle(&self, pace: &mut Pace) {
+        self.feed.settled().await;
+        pace.settled();
     }
 
     fn begin_snapshot(&self) {
@@ -281,7 +312,8 @@ impl Driver {
         drop(retired);
     }
 
-    fn take(&self, steps: Vec<Step>) -> Result<(), Exceeded> {
+    /// Applies steps under one lock and one wake-up.
+    fn apply(&self, steps: Vec<Step>) -> Result<(), Exceeded> {
         let (mut suppressed, mut is_synced) = (0_usize, false);
         // What a new epoch replaced is freed after the lock is released.
         let mut retired = Vec::new();
@@ -351,6 +383,22 @@ enum Step {
     Change(Change),
     Boundary,
     RestartSnapshot,
+}
+
+impl Step {
+    fn is_boundary(&self) -> bool {
+        match self {
+            Self::Boundary => true,
+            Self::Change(_) | Self::RestartSnapshot => false,
+        }
+    }
+
+    fn is_deletion(&self) -> bool {
+        match self {
+            Self::Change(Change::Delete { .. }) => true,
+            Self::Change(Change::Upsert { .. }) | Self::Boundary | Self::RestartSnapshot => false,
+        }
+    }
 }
 
 /// Whether a failed opening refuses only the stream whose upstream it was.

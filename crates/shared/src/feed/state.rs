@@ -139,10 +139,12 @@ impl FeedState {
 
     /// The snapshot is complete.
     pub(crate) fn reach_boundary(&mut self) -> Option<FeedRetired> {
+        // Those that were not deleted before.
+        for deletion in self.unseen() {
+            self.apply(deletion);
+        }
         match std::mem::replace(&mut self.snapshot, SnapshotProgress::Complete) {
-            SnapshotProgress::Streaming => self.changelog.reach_boundary(),
-            SnapshotProgress::StreamingAgain { seen } => {
-                self.delete_unseen(&seen);
+            SnapshotProgress::Streaming | SnapshotProgress::StreamingAgain { .. } => {
                 self.changelog.reach_boundary();
             }
             SnapshotProgress::Aside { snapshot, bytes } => {
@@ -154,15 +156,22 @@ impl FeedState {
         None
     }
 
-    fn delete_unseen(&mut self, seen: &HashSet<Box<str>>) {
-        let gone: Vec<_> = self
-            .changelog
-            .objects()
-            .filter(|object| !seen.contains(&object.identity.uid))
-            .map(|object| (Arc::clone(object.identity), object.version.clone()))
-            .collect();
-        for (identity, version) in gone {
-            self.remove(&identity.uid, version);
+    /// The deletion of each object that a snapshot which is read again does not hold, if its boundary is reached now. Streams
+    /// that have the first reading owe each of them, so that it may be too many for one change.
+    pub(crate) fn unseen(&self) -> Vec<Change> {
+        match &self.snapshot {
+            SnapshotProgress::StreamingAgain { seen } => self
+                .changelog
+                .objects()
+                .filter(|object| !seen.contains(&object.identity.uid))
+                .map(|object| Change::Delete {
+                    identity: Arc::clone(object.identity),
+                    version: object.version.clone(),
+                })
+                .collect(),
+            SnapshotProgress::Streaming | SnapshotProgress::Aside { .. } | SnapshotProgress::Complete => {
+                Vec::new()
+            }
         }
     }
 

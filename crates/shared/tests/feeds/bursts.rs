@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use krm_stream_protocol::{Moment, Partition, Upstream};
+use krm_stream_protocol::{Moment, Partition, Upstream, WatchEvent};
 use krm_stream_shared::{FeedSettings, Feeds, Step};
 
-use crate::browser::{Browser, uid};
+use crate::browser::{Browser, state, uid};
 use crate::support::{ScriptedUpstream, Stream, feeds_with};
 
 /// What a reader does once it has all there is.
@@ -132,4 +132,40 @@ async fn nor_readers_that_rest_between_rousings() {
 #[tokio::test]
 async fn nor_do_they_on_one_thread() {
     assert_eq!(resyncs(200, Then::Waits, 2_000, 256, 0).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_does_a_snapshot_that_is_read_again_and_lacks_nearly_all_that_was_sent() {
+    const OBJECTS: u64 = 5_000;
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let upstream: Arc<dyn Upstream> = upstream;
+    let feeds = feeds_with(FeedSettings::default());
+    let opening = Browser::join(&feeds, &upstream, Moment::ORIGIN);
+    let (first, session) = script.next_open_when(opening).await;
+    let mut readers = vec![first];
+    for _ in 0..3 {
+        readers.push(Browser::join(&feeds, &upstream, Moment::ORIGIN).await);
+    }
+    let version = session.fill("ConfigMap", OBJECTS, 10);
+    wait_for(|| {
+        readers.iter_mut().for_each(Browser::take_all);
+        let have_all = |reader: &Browser| reader.consumer.objects().count() as u64 == OBJECTS;
+        readers.iter().all(have_all)
+    })
+    .await;
+    session.send(WatchEvent::SnapshotRestarted);
+    session.send(WatchEvent::Added(state("ConfigMap", &uid(7), 17, "first", 10)));
+    session.boundary(version);
+    session.modify("ConfigMap", &uid(7), version + 1, "second");
+    wait_for(|| {
+        readers.iter_mut().for_each(Browser::take_all);
+        let is_done = |reader: &Browser| reader.consumer.is_synced() || reader.resyncs > 0;
+        readers.iter().all(is_done)
+    })
+    .await;
+    for reader in &mut readers {
+        reader.take_all();
+        assert_eq!(reader.resyncs, 0);
+        assert_eq!(reader.values(), [(uid(7), "second".to_owned())]);
+    }
 }

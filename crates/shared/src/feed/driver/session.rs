@@ -14,8 +14,8 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// How fast deletions are applied: no faster than streams that keep up can take them in, since each may owe only so many.
 ///
 /// A stream that is at the head takes in all there is at its next look. So once as many deletions were applied as a stream
-/// may owe, every stream that was woken gets to look before more is taken from the session. Updates need no such thing:
-/// they coalesce.
+/// may owe, those that rest are roused, and every stream that was woken gets to look before more is taken from the session.
+/// Updates need no such thing: they coalesce.
 #[derive(Debug)]
 pub(super) struct Pace {
     queue_depth: usize,
@@ -36,9 +36,14 @@ impl Pace {
         self.queue_depth.saturating_sub(self.applied)
     }
 
-    /// This batch is applied.
-    pub(super) fn applies(&mut self, batch: &[SessionItem]) {
-        self.applied += batch.iter().filter(|item| is_deletion(item)).count();
+    /// How many deletions may be applied at once, if nothing was applied before.
+    pub(super) fn most(&self) -> usize {
+        self.queue_depth
+    }
+
+    /// So many deletions are applied.
+    pub(super) fn applies(&mut self, deletions: usize) {
+        self.applied += deletions;
     }
 
     /// All streams have looked, or are waited for no longer.
