@@ -47,6 +47,7 @@ pub struct Changelog<I, V, P> {
     boundary: Option<u64>,
     memory: Memory<I, V, P>,
     readers: Readers,
+    deletions: u64,
 }
 
 /// Whether upstream's history is known from the epoch's begin to now.
@@ -112,6 +113,7 @@ impl<I: Identified + Clone, V, P> Changelog<I, V, P> {
             boundary: None,
             memory: Memory::after(0),
             readers: Readers::default(),
+            deletions: 0,
         }
     }
 
@@ -169,6 +171,7 @@ impl<I: Identified + Clone, V, P> Changelog<I, V, P> {
     pub fn delete(&mut self, uid: &str, version: V) -> bool {
         let moved = self.memory.delete(uid, version);
         if moved {
+            self.deletions += 1;
             self.trim();
         }
         moved
@@ -231,6 +234,11 @@ impl<I, V, P> Changelog<I, V, P> {
         self.is_continuous()
             && point.epoch == self.epoch
             && (self.trimmed()..=self.head()).contains(&point.position)
+    }
+
+    /// How many objects have left in all epochs. Only the difference between two moments says anything.
+    pub fn deletions(&self) -> u64 {
+        self.deletions
     }
 
     /// The number of the epoch, from 1.

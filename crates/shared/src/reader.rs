@@ -196,10 +196,14 @@ impl Reader {
         let mut progress = self.sweep.poll(&state.changelog, &mut wire);
         let mut state = state;
         if progress == Progress::Apart {
+            let is_left_behind = self
+                .apart
+                .as_ref()
+                .is_some_and(|apart| apart.loan.is_left_behind(&state.changelog));
             drop(state);
             // Encoding and taking note of withheld values is no business of the feed's lock.
             self.waits_since = None;
-            let Some(next_slot) = self.read_apart(now, outbox) else {
+            let Some(next_slot) = self.read_apart(is_left_behind, now, outbox) else {
                 return Poll::Ready(Step::Wrote);
             };
             state = feed.read();
@@ -214,9 +218,9 @@ impl Reader {
     }
 
     /// Writes the next of the shared bytes. Returns the slot from which on nothing was sent, if the stream has left them.
-    fn read_apart(&mut self, now: Moment, outbox: &mut Outbox) -> Option<u32> {
+    fn read_apart(&mut self, is_left_behind: bool, now: Moment, outbox: &mut Outbox) -> Option<u32> {
         let apart = self.apart.as_mut()?;
-        let next = if now.since(apart.taken_at) > NEXT_CHUNK_WITHIN {
+        let next = if is_left_behind || now.since(apart.taken_at) > NEXT_CHUNK_WITHIN {
             Next::Left {
                 next_slot: apart.loan.leave(),
             }

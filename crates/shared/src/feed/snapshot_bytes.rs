@@ -10,6 +10,11 @@
 //!   feed's lock, chunk by chunk as the first reader gets there.
 //! - A chunk leads to the next one. So what no reader will read again is freed as soon as the feed has let go of the first
 //!   one, which it does when joins cease, and once a reader has moved on or was made to leave.
+//! - There are [two copies](COPIES) at most, however often the scope changes between joins, and none is left
+//!   [some seconds](KEPT_TICKS) after the last join: readers that have not come to the end by then are made to leave, and go
+//!   on as a sweep.
+//! - A reader of the bytes takes in no deletion. So they are lent, and read, only as long as so few came since that it will
+//!   owe less than it may.
 
 mod chunk;
 mod loan;
@@ -38,6 +43,12 @@ const NEAR_ONE_IN: u64 = 8;
 /// As many changes are near, however small the scope: they cost less than encoding it.
 const NEAR_CHANGES: u64 = 16;
 
+/// How many copies of a scope there may be: one that is handed out, and the one before, which many may be reading.
+const COPIES: u64 = 2;
+
+/// Whoever reads is given this many times [`JOINS_CEASE`] after the last join.
+const KEPT_TICKS: u32 = 10;
+
 /// The bytes that a feed hands out at present, and who reads some.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotBytes(Mutex<Table>);
@@ -46,13 +57,25 @@ pub(crate) struct SnapshotBytes(Mutex<Table>);
 struct Table {
     last_join: Option<Moment>,
     joined_since_tick: bool,
+    ticks_without_join: u32,
+    /// How many copies were made.
+    copies: u64,
     current: Option<Current>,
-    loans: Vec<Weak<Loan>>,
+    loans: Vec<Lent>,
+}
+
+#[derive(Debug)]
+struct Lent {
+    loan: Weak<Loan>,
+    /// The number of the copy.
+    copy: u64,
 }
 
 #[derive(Debug)]
 struct Current {
     point: Point,
+    /// The changelog's count at that point.
+    deletions: u64,
     objects: u64,
     /// Before the first chunk.
     start: Arc<Chunk>,
@@ -75,18 +98,21 @@ impl SnapshotBytes {
             .current
             .as_ref()
             .is_some_and(|current| current.is_near(changelog));
-        let outdated = if is_usable {
-            None
-        } else {
+        let mut outdated = (None, Vec::new());
+        if !is_usable {
             if before.is_none_or(|before| now.since(before) >= JOINS_CEASE) {
                 return None;
             }
             let next = Current::take_down(changelog);
-            std::mem::replace(&mut table.current, next)
-        };
+            outdated = (std::mem::replace(&mut table.current, next), table.begin_copy());
+        }
         let current = table.current.as_ref()?;
-        let (point, loan) = (current.point, Arc::new(Loan::new(Arc::clone(&current.start))));
-        table.loans.push(Arc::downgrade(&loan));
+        let loan = Arc::new(Loan::new(Arc::clone(&current.start), current.deletions));
+        let (point, copy) = (current.point, table.copies);
+        table.loans.push(Lent {
+            loan: Arc::downgrade(&loan),
+            copy,
+        });
         drop(table);
         // Perhaps the last that held it: freed outside the lock.
         drop(outdated);
@@ -94,20 +120,23 @@ impl SnapshotBytes {
     }
 
     /// To be called about once within [`JOINS_CEASE`]: lets go of the bytes if nobody has joined since the last time, and
-    /// takes them from readers that have taken nothing since then. Returns whether there is a need to be called again.
+    /// takes them from readers that have taken nothing since then, and from all when joins ceased long ago. Returns whether
+    /// there is a need to be called again.
     pub(crate) fn tick(&self) -> bool {
         let mut table = self.table();
         let has_ceased = !std::mem::take(&mut table.joined_since_tick);
+        table.ticks_without_join = if has_ceased {
+            table.ticks_without_join + 1
+        } else {
+            0
+        };
         let outdated = table.current.take_if(|_| has_ceased);
-        let mut revoked = Vec::new();
-        table.loans.retain(|loan| {
-            let Some(loan) = loan.upgrade() else { return false };
-            match loan.revoke_unless_used() {
-                Some(chunk) => {
-                    revoked.push(chunk);
-                    false
-                }
-                None => loan.is_read(),
+        let is_long_ago = table.ticks_without_join >= KEPT_TICKS;
+        let revoked = table.revoke(|_, loan| {
+            if is_long_ago {
+                loan.revoke()
+            } else {
+                loan.revoke_unless_used()
             }
         });
         let is_needed = table.current.is_some() || !table.loans.is_empty();
@@ -117,6 +146,28 @@ impl SnapshotBytes {
         drop(table);
         drop((outdated, revoked));
         is_needed
+    }
+}
+
+impl Table {
+    /// Another copy is handed out from now on. Returns what was taken from the readers of copies that are too many now.
+    fn begin_copy(&mut self) -> Vec<Arc<Chunk>> {
+        self.copies += 1;
+        let oldest = (self.copies + 1).saturating_sub(COPIES);
+        self.revoke(|copy, loan| if copy < oldest { loan.revoke() } else { None })
+    }
+
+    /// Takes away what `revoke` says, and forgets who reads no more.
+    fn revoke(&mut self, revoke: impl Fn(u64, &Loan) -> Option<Arc<Chunk>>) -> Vec<Arc<Chunk>> {
+        let mut revoked = Vec::new();
+        self.loans.retain(|lent| {
+            let Some(loan) = lent.loan.upgrade() else {
+                return false;
+            };
+            revoked.extend(revoke(lent.copy, &loan));
+            loan.is_read()
+        });
+        revoked
     }
 }
 
@@ -132,6 +183,7 @@ impl Current {
         }
         Some(Self {
             point: changelog.point(),
+            deletions: changelog.deletions(),
             objects: objects.len() as u64,
             start: Arc::new(Chunk::before(objects)),
         })
@@ -139,7 +191,9 @@ impl Current {
 
     fn is_near(&self, changelog: &FeedChangelog) -> bool {
         let near = NEAR_CHANGES.max(self.objects / NEAR_ONE_IN);
-        changelog.can_tell_since(self.point) && changelog.head() - self.point.position <= near
+        changelog.can_tell_since(self.point)
+            && changelog.head() - self.point.position <= near
+            && changelog.deletions() - self.deletions <= changelog.queue_depth() as u64 / 4
     }
 }
 

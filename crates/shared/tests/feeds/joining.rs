@@ -163,6 +163,26 @@ async fn bytes_that_a_stuck_reader_holds_are_freed_and_it_goes_on_as_a_sweep() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn more_deletions_than_a_stream_may_owe_begin_no_new_cycle_for_a_reader_of_shared_bytes() {
+    for burst in [50, 128] {
+        let mut warm = Warm::of("ConfigMap").await;
+        let _ = warm.join(5_000).await;
+        let (mut browser, mut deleted) = (warm.join(5_000).await, 0);
+        while deleted < 350 && browser.take_one() {
+            let held = browser.consumer.objects().count() as u64;
+            for _ in 0..burst.min(350 - deleted).min(held) {
+                warm.delete(deleted);
+                deleted += 1;
+            }
+            applied().await;
+            warm.first.take_all();
+        }
+        warm.converge(vec![browser]).await;
+        assert!(deleted > 256 && warm.first.resyncs == 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_value_rotated_after_the_bytes_were_made_has_revision_two_for_who_read_it_and_one_for_who_did_not()
 {
     let rev = |browser: &Browser, n: u64| {

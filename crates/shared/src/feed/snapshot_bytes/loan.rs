@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::super::state::FeedChangelog;
 use super::chunk::Chunk;
 
 /// Shared by a reader and its feed, so that a reader that is stuck does not keep a copy of the scope in memory.
@@ -10,6 +11,8 @@ use super::chunk::Chunk;
 pub(crate) struct Loan {
     place: Mutex<Place>,
     used: AtomicBool,
+    /// The changelog's count of deletions at the bytes' point.
+    deletions: u64,
 }
 
 #[derive(Debug)]
@@ -30,11 +33,18 @@ pub(crate) enum Next {
 }
 
 impl Loan {
-    pub(super) fn new(start: Arc<Chunk>) -> Self {
+    pub(super) fn new(start: Arc<Chunk>, deletions: u64) -> Self {
         Self {
             place: Mutex::new(Place::After(start)),
             used: AtomicBool::new(true),
+            deletions,
         }
+    }
+
+    /// Whether so many deletions came since that the reader has to leave the bytes and take them in. Half of what it may owe
+    /// is left for those that come before it looks again.
+    pub(crate) fn is_left_behind(&self, changelog: &FeedChangelog) -> bool {
+        changelog.deletions() - self.deletions > changelog.queue_depth() as u64 / 2
     }
 
     fn place(&self) -> MutexGuard<'_, Place> {
@@ -84,6 +94,11 @@ impl Loan {
         if self.used.swap(false, Ordering::Relaxed) {
             return None;
         }
+        self.revoke()
+    }
+
+    /// Takes the bytes away. Returns what the reader held, to be dropped.
+    pub(super) fn revoke(&self) -> Option<Arc<Chunk>> {
         let mut place = self.place();
         let next_slot = match &*place {
             Place::After(chunk) => chunk.next_slot(),

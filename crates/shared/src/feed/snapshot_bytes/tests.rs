@@ -147,6 +147,59 @@ fn they_go_when_joins_cease_and_what_is_read_goes_chunk_by_chunk() {
 }
 
 #[test]
+fn storm_after_storm_on_a_scope_that_changes_keeps_two_copies_at_most_and_readers_have_some_seconds() {
+    let mut state = warm(1_000, 1_000);
+    let bytes = SnapshotBytes::default();
+    let (mut readers, mut firsts) = (Vec::new(), Vec::new());
+    for storm in 0..10 {
+        for n in 0..200 {
+            state.apply(upsert(n, storm + 2, 1_000));
+        }
+        let (_, loan) = lend(&bytes, &state, at(storm * 1_000));
+        firsts.push(Arc::downgrade(&take(&loan)));
+        readers.push(loan);
+        bytes.tick();
+        let reading = readers
+            .iter()
+            .filter(|loan| matches!(loan.take(), Next::Chunk(_)));
+        assert_eq!(reading.count() as u64, COPIES.min(storm + 1));
+    }
+    let [second_to_last, last] = [&readers[8], &readers[9]];
+    // The first tick without a join lets go of the bytes, and one more for each second that readers are given.
+    for _ in 0..KEPT_TICKS - 1 {
+        assert!(bytes.tick());
+        assert!(second_to_last.is_read() && last.is_read());
+        second_to_last.take();
+        last.take();
+    }
+    assert!(!bytes.tick());
+    assert!(readers.iter().all(|loan| !loan.is_read()));
+    assert!(firsts.iter().all(|first| first.upgrade().is_none()));
+}
+
+#[test]
+fn a_copy_is_lent_and_read_only_while_few_objects_have_left_since() {
+    let mut state = warm(4_000, 10);
+    let bytes = SnapshotBytes::default();
+    // Somebody who has to be told of deletions.
+    state.changelog.readers().enter(state.changelog.head());
+    let (point, loan) = lend(&bytes, &state, at(0));
+    for n in 0..64 {
+        state.changelog.delete(&format!("u{n}"), None);
+    }
+    let near = bytes.lend(&state.changelog, at(1)).unwrap().0;
+    assert_eq!(near, point);
+    state.changelog.delete("u64", None);
+    assert_ne!(bytes.lend(&state.changelog, at(1)).unwrap().0, point);
+    for n in 65..128 {
+        state.changelog.delete(&format!("u{n}"), None);
+    }
+    assert!(!loan.is_left_behind(&state.changelog));
+    state.changelog.delete("u128", None);
+    assert!(loan.is_left_behind(&state.changelog));
+}
+
+#[test]
 fn a_reader_that_goes_away_leaves_nothing_and_a_long_list_is_freed_without_a_deep_stack() {
     let state = warm(1_000, 40_000);
     let bytes = SnapshotBytes::default();
