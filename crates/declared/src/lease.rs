@@ -32,7 +32,10 @@ pub struct LeaseSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseSettingsError {
     /// A name is not what Kubernetes calls one.
-    #[error("the lease's {0} must be a DNS subdomain, such as krm-stream")]
+    #[error(
+        "the lease's {0} must be one as Kubernetes has them, such as krm-stream: lower-case letters, digits and `-`, with a \
+         letter or digit at each end"
+    )]
     Name(&'static str),
     /// Without an identity nobody could tell who holds it.
     #[error("the lease needs an identity of this process, for example the name of its pod")]
@@ -75,17 +78,11 @@ impl LeaseSettings {
     }
 
     pub(crate) fn check(&self) -> Result<(), LeaseSettingsError> {
-        let is_name = |text: &str| {
-            let is_legal = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
-            !text.is_empty()
-                && text.len() <= 253
-                && text.bytes().all(is_legal)
-                && !text.starts_with(['-', '.'])
-        };
-        if !is_name(&self.namespace) {
+        if self.namespace.len() > 63 || !is_dns_label(&self.namespace) {
             return Err(LeaseSettingsError::Name("namespace"));
         }
-        if !is_name(&self.name) {
+        // Its parts may be longer: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#names
+        if self.name.len() > 253 || !self.name.split('.').all(is_dns_label) {
             return Err(LeaseSettingsError::Name("name"));
         }
         if self.identity.is_empty() {
@@ -102,6 +99,15 @@ impl LeaseSettings {
             Err(LeaseSettingsError::Times)
         }
     }
+}
+
+/// Lower-case letters, digits and `-`, with a letter or digit at each end.
+fn is_dns_label(text: &str) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+    let bytes = text.as_bytes();
+    bytes.iter().all(|byte| is_plain(byte) || *byte == b'-')
+        && bytes.first().is_some_and(is_plain)
+        && bytes.last().is_some_and(is_plain)
 }
 
 /// What to ask of the API server.

@@ -99,10 +99,16 @@ pub struct DeclaredScope {
     )]
     pub namespace: Option<String>,
     /// The name of one object; the whole collection if it is left out.
+    // A segment of a path. Something else than a dot is in it, or it is three dots at least: it is neither `.` nor `..`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[^/%]+$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(
+            pattern = r"^([^/%\x00-\x1f\x7f-\x9f]*[^./%\x00-\x1f\x7f-\x9f][^/%\x00-\x1f\x7f-\x9f]*|\.\.\.+)$"
+        )
+    )]
     pub name: Option<String>,
-    /// A label selector by Kubernetes' grammar; everything if it is left out.
+    /// A label selector by Kubernetes' grammar; everything if it is left out. One that cannot be read is told in the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub label_selector: Option<String>,

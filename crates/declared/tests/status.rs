@@ -15,6 +15,7 @@ fn streaming() -> WatchStream {
     let mut stream = WatchStream::new();
     stream.opened(&Start::Fresh);
     stream.synced();
+    stream.lived();
     stream
 }
 

@@ -82,6 +82,11 @@ fn main() -> Result<(), PlanError> {
     }
     operator.evaluate("both snapshots are complete", 1)?;
 
+    for stream in [&mut operator.orders, &mut operator.carts] {
+        stream.lived();
+    }
+    operator.evaluate("five seconds later both sessions still live", 6)?;
+
     operator.orders.ended(Ended::Session(&SessionEnd::Closed));
     operator.orders.opened(&Start::After("4711".into()));
     operator.evaluate("a watch reached its timeout and goes on", 400)?;

@@ -1,10 +1,13 @@
 //! One watch stream: the state that a controller publishes of it, and what changes that.
 
+mod trust;
+
 use std::borrow::Cow;
 use std::error::Error;
 
 use krm_stream_protocol::{FeedEnd, Start};
 
+use self::trust::Trust;
 use crate::grade::{self, Ended, Grade, Retries};
 
 /// What one watch stream is doing.
@@ -15,9 +18,11 @@ use crate::grade::{self, Ended, Grade, Retries};
 pub enum StreamState {
     /// A snapshot is being read. When it is complete: `Streaming`. When it cannot be read: `Blocked`.
     Replaying(ReplayReason),
-    /// The snapshot is complete and changes follow it. When continuity is lost: `Replaying`.
+    /// The snapshot is complete and changes follow it. When continuity is lost: `Replaying`. When it cannot go on:
+    /// `Blocked`.
     Streaming,
-    /// It does not go on for now. When a session opens: `Replaying`, or `Streaming` if nothing was lost.
+    /// It does not go on for now. Another attempt alone changes nothing. When a session has its snapshot, or goes on after a
+    /// version: `Streaming`. When the API server answers that a snapshot is needed: `Replaying`.
     Blocked(Blockage),
 }
 
@@ -26,7 +31,7 @@ pub enum StreamState {
 pub enum ReplayReason {
     /// It is the first.
     InitialReplay,
-    /// Continuity was lost, or a blocked stream goes on.
+    /// Continuity was lost.
     ResumeReplay,
     /// The API server had forgotten the version to go on from: 410.
     ExpiredResourceVersion,
@@ -93,8 +98,16 @@ impl Blockage {
 /// The state of one watch stream over time. It is told what happens, in order, and holds what is to be published.
 ///
 /// With [`Continuity`](krm_stream_protocol::Continuity), a driver tells it each session that opened, each boundary, each
-/// end, each failure to open (with [`Retries::Left`] where the answer was [`Next::Open`](krm_stream_protocol::Next::Open))
-/// and the end of the feed. What befell one reader of the stream is none of its business.
+/// session that [lived](krm_stream_protocol::Continuity::lives_at), each end, each failure to open (with [`Retries::Left`]
+/// where the answer was [`Next::Open`](krm_stream_protocol::Next::Open)) and the end of the feed. What befell one reader of
+/// the stream is none of its business.
+///
+/// # It does not flap
+/// A boundary, and a session that goes on after a version, are signs of recovery: they count at once. If what they promised
+/// does not last until a session has lived, the next such sign does not count any more, nor does one after early ends in a
+/// row: the state stays what it is, or gets worse, until a session lived. So between two sessions that lived it turns to
+/// [`Streaming`](StreamState::Streaming) at most once, however often an API server accepts a watch and ends it. Whoever does
+/// not tell of sessions that lived sees one recovery, and no other.
 ///
 /// ```
 /// use krm_stream_protocol::{SessionEnd, Start};
@@ -103,6 +116,7 @@ impl Blockage {
 /// let mut stream = WatchStream::new();
 /// stream.opened(&Start::Fresh);
 /// stream.synced();
+/// stream.lived();
 /// // A watch that reached its timeout is no news.
 /// stream.ended(Ended::Session(&SessionEnd::Closed));
 /// assert_eq!(*stream.state(), StreamState::Streaming);
@@ -112,7 +126,19 @@ impl Blockage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchStream {
     state: StreamState,
-    was_synced: bool,
+    trust: Trust,
+    session: Latest,
+}
+
+/// The latest session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Latest {
+    /// There is none, or it ended without a word.
+    Over,
+    /// It ended in words, which are published.
+    Failed,
+    /// It is open.
+    Open,
 }
 
 impl Default for WatchStream {
@@ -124,61 +150,85 @@ impl Default for WatchStream {
 impl WatchStream {
     /// A stream that begins with its first snapshot.
     pub const fn new() -> Self {
-        Self {
-            state: StreamState::Replaying(ReplayReason::InitialReplay),
-            was_synced: false,
-        }
+        Self::beginning(StreamState::Replaying(ReplayReason::InitialReplay))
     }
 
     /// A stream that cannot even begin, such as one whose kind cannot be resolved.
     pub const fn blocked(blockage: Blockage) -> Self {
+        Self::beginning(StreamState::Blocked(blockage))
+    }
+
+    const fn beginning(state: StreamState) -> Self {
         Self {
-            state: StreamState::Blocked(blockage),
-            was_synced: false,
+            state,
+            trust: Trust::Given,
+            session: Latest::Over,
         }
     }
 
     /// The response headers of a session arrived. One that goes on after a version has lost nothing.
     pub fn opened(&mut self, start: &Start) {
+        self.session = Latest::Open;
         match (start, &self.state) {
-            (Start::After(_), _) => self.stream_on(),
-            (Start::Fresh, StreamState::Replaying(_)) => {}
-            (Start::Fresh, StreamState::Streaming | StreamState::Blocked(_)) => {
-                self.state = StreamState::Replaying(if self.was_synced {
-                    ReplayReason::ResumeReplay
-                } else {
-                    ReplayReason::InitialReplay
-                });
-            }
+            (Start::After(_), _) => self.recovers(),
+            (Start::Fresh, StreamState::Streaming) => self.replays(ReplayReason::ResumeReplay),
+            (Start::Fresh, StreamState::Replaying(_) | StreamState::Blocked(_)) => {}
         }
     }
 
-    /// The snapshot is complete. That of a session which was given up since changes nothing.
+    /// The snapshot is complete. To a blocked stream, that of a session which was given up since changes nothing.
     pub fn synced(&mut self) {
-        match &self.state {
-            StreamState::Replaying(_) => self.stream_on(),
-            StreamState::Streaming | StreamState::Blocked(_) => {}
+        match (&self.state, self.session) {
+            (StreamState::Blocked(_), Latest::Over | Latest::Failed) => {}
+            (StreamState::Blocked(_), Latest::Open)
+            | (
+                StreamState::Replaying(_) | StreamState::Streaming,
+                Latest::Over | Latest::Failed | Latest::Open,
+            ) => self.recovers(),
         }
+    }
+
+    /// A session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for.
+    pub fn lived(&mut self) {
+        self.trust = Trust::Given;
+        self.state = StreamState::Streaming;
     }
 
     /// A session ended, or was left for an event that cannot be used.
     pub fn ended(&mut self, ended: Ended<'_>) {
-        self.take(grade::grade_session_end(ended));
+        let grade = grade::grade_session_end(ended);
+        self.session = match &grade {
+            Grade::Blocked(_) => Latest::Failed,
+            Grade::Unchanged | Grade::Replaying(_) => Latest::Over,
+        };
+        self.take(grade);
     }
 
     /// A session could not be opened.
     pub fn open_failed(&mut self, error: &(dyn Error + 'static), retries: Retries) {
+        self.session = Latest::Over;
         self.take(grade::grade_failed_open(error, retries));
     }
 
-    /// A second early end in a row: the same as an open that failed for good.
+    /// A second early end in a row: the same as an open that failed for good, but that sessions open is no sign any more.
     pub fn ended_early_again(&mut self) {
-        self.take(grade::early_ends());
+        match self.session {
+            // What the API server said tells more.
+            Latest::Failed => {}
+            Latest::Over | Latest::Open => self.take(grade::early_ends()),
+        }
+        self.session = Latest::Over;
+        self.trust = Trust::Lost;
     }
 
     /// The feed is over. Whoever opens it again tells [`opened`](Self::opened).
     pub fn feed_ended(&mut self, end: &FeedEnd) {
+        let latest = std::mem::replace(&mut self.session, Latest::Over);
         self.take(grade::grade_feed_end(end));
+        // With a session still open, it was the early end of that.
+        if let (Latest::Open, FeedEnd::Unavailable(_)) = (latest, end) {
+            self.trust = Trust::Lost;
+        }
     }
 
     /// What is to be published.
@@ -186,16 +236,41 @@ impl WatchStream {
         &self.state
     }
 
-    fn stream_on(&mut self) {
-        self.state = StreamState::Streaming;
-        self.was_synced = true;
+    /// A sign that it works.
+    fn recovers(&mut self) {
+        match &self.state {
+            StreamState::Streaming => {}
+            StreamState::Replaying(_) | StreamState::Blocked(_) => {
+                if self.trust.takes_sign() {
+                    self.state = StreamState::Streaming;
+                }
+            }
+        }
     }
 
     fn take(&mut self, grade: Grade) {
         match grade {
             Grade::Unchanged => {}
-            Grade::Replaying(reason) => self.state = StreamState::Replaying(reason),
-            Grade::Blocked(blockage) => self.state = StreamState::Blocked(blockage),
+            Grade::Replaying(reason) => self.replays(reason),
+            Grade::Blocked(blockage) => {
+                self.trust.disappointed();
+                self.state = StreamState::Blocked(blockage);
+            }
+        }
+    }
+
+    /// A new snapshot is needed. To a blocked stream that is a sign of recovery: the API server knows what it says.
+    fn replays(&mut self, reason: ReplayReason) {
+        let counts = match &self.state {
+            StreamState::Streaming => {
+                self.trust.disappointed();
+                true
+            }
+            StreamState::Replaying(_) => true,
+            StreamState::Blocked(_) => self.trust.takes_sign(),
+        };
+        if counts {
+            self.state = StreamState::Replaying(reason);
         }
     }
 }

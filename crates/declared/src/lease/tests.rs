@@ -203,14 +203,24 @@ fn settings_that_could_not_work_are_refused() {
     let settings =
         |namespace: &str, name: &str, identity: &str| LeaseSettings::new(namespace, name, identity);
     assert_eq!(settings("gateway", "declared", "pod-1").check(), Ok(()));
-    assert_eq!(
-        settings("a/b", "declared", "x").check(),
-        Err(LeaseSettingsError::Name("namespace"))
-    );
-    assert_eq!(
-        settings("a", "", "x").check(),
-        Err(LeaseSettingsError::Name("name"))
-    );
+    assert_eq!(settings("a-1", "a.b-2.c", "pod-1").check(), Ok(()));
+    let (long, too_long) = ("a".repeat(63), "a".repeat(64));
+    assert_eq!(settings(&long, &too_long, "pod-1").check(), Ok(()));
+    for namespace in ["", "a/b", "-a", "a-", "A", "a.b", &*too_long] {
+        let refusal = Err(LeaseSettingsError::Name("namespace"));
+        assert_eq!(
+            settings(namespace, "declared", "x").check(),
+            refusal,
+            "{namespace}"
+        );
+    }
+    let too_long = "a".repeat(254);
+    for name in [
+        "", "a/b", "-a", "a-", "a.", ".a", "a..b", "a.-b", "a-.b", &*too_long,
+    ] {
+        let refusal = Err(LeaseSettingsError::Name("name"));
+        assert_eq!(settings("gateway", name, "x").check(), refusal, "{name}");
+    }
     assert_eq!(settings("a", "b", "").check(), Err(LeaseSettingsError::Identity));
     let second = Duration::from_secs(1);
     let too_short = settings("a", "b", "c").times(2 * second, 2 * second, second);

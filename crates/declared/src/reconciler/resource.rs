@@ -397,6 +397,7 @@ fn tell(stream: &mut WatchStream, report: &FeedReport) {
     match report {
         FeedReport::Opened(start) => stream.opened(start),
         FeedReport::Synced => stream.synced(),
+        FeedReport::Lived => stream.lived(),
         FeedReport::SessionEnded(end) => stream.ended(Ended::Session(end)),
         FeedReport::UnusableEvent => stream.ended(Ended::UnusableEvent),
         FeedReport::OpenFailed { error, retries_left } => {

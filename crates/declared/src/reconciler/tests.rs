@@ -1,5 +1,6 @@
 //! The reconciler by schedules. The API server's part is a store in memory.
 
+mod attempts;
 mod cases;
 mod counts;
 mod properties;
@@ -211,6 +212,12 @@ impl Cluster {
         self.report(namespace, FeedReport::Synced);
     }
 
+    /// A session that works.
+    fn live(&mut self, namespace: &str) {
+        self.open(namespace);
+        self.report(namespace, FeedReport::Lived);
+    }
+
     fn status(&self) -> Option<DeclaredStreamStatus> {
         self.as_read().status
     }
@@ -273,8 +280,8 @@ fn unavailable() -> UpstreamError {
 /// Two streams that are ready, and all of it published.
 fn ready() -> Cluster {
     let mut cluster = Cluster::new(&["a", "b"]);
-    cluster.open("a");
-    cluster.open("b");
+    cluster.live("a");
+    cluster.live("b");
     cluster.settle();
     assert_eq!(cluster.ready().0, ConditionStatus::True);
     cluster
@@ -350,7 +357,7 @@ fn ten_expired_versions_are_told_in_the_same_words() {
         cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired));
         cluster.settle();
         messages.insert(cluster.ready().2);
-        cluster.open("a");
+        cluster.live("a");
         cluster.settle();
         cluster.report(
             "a",
@@ -362,7 +369,7 @@ fn ten_expired_versions_are_told_in_the_same_words() {
         cluster.settle();
         messages.insert(cluster.ready().2);
         assert!(!cluster.stored.to_string().contains(&text));
-        cluster.open("a");
+        cluster.live("a");
         cluster.settle();
     }
     assert_eq!(messages.len(), 2, "{messages:?}");
@@ -413,6 +420,81 @@ fn removed_rights_are_one_warning_and_their_return_clears_it() {
 }
 
 #[test]
+fn a_refused_watch_after_a_list_is_one_warning_however_often_it_is_tried() {
+    let mut cluster = Cluster::new(&["a"]);
+    cluster.settle();
+    let (writes, events) = (cluster.writes, cluster.events.len());
+    for _ in 0..10 {
+        cluster.wall += 30;
+        cluster.report("a", FeedReport::Opened(Start::Fresh));
+        cluster.settle();
+        let refused = UpstreamError::forbidden(None);
+        cluster.report("a", FeedReport::Over(FeedEnd::NotOpened(refused)));
+        cluster.settle();
+        assert_eq!(cluster.writes, writes + 1);
+        assert_eq!(
+            cluster.reasons()[events..],
+            [(EventSeverity::Warning, "WatchNotPermitted")]
+        );
+    }
+    cluster.open("a");
+    cluster.settle();
+    assert_eq!(
+        cluster.ready().1,
+        "AllStreamsReady",
+        "granted: ready at the boundary"
+    );
+}
+
+#[test]
+fn an_edit_keeps_a_blocked_stream_blocked_and_begins_another_one_with_its_first_snapshot() {
+    let mut cluster = ready();
+    cluster.report("a", FeedReport::Over(FeedEnd::Unavailable(None)));
+    cluster.settle();
+    let events = cluster.events.len();
+
+    // Under the new generation it is the same trouble: one write, and no news.
+    cluster.declare(&["a"]);
+    cluster.settle();
+    assert_eq!(cluster.status().unwrap().observed_generation, Some(2));
+    assert_eq!(
+        (cluster.ready().1.as_str(), cluster.events.len()),
+        ("WatchError", events)
+    );
+    cluster.open("a");
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "WatchError");
+
+    // Another scope is another stream, of which nothing is known yet.
+    cluster.declare(&["c"]);
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "Replaying");
+    cluster.open("c");
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "AllStreamsReady");
+}
+
+#[test]
+fn one_that_takes_over_believes_as_little_as_the_one_before_it() {
+    let mut cluster = ready();
+    let now = cluster.now();
+    cluster.reconciler.publishes(now, false);
+    cluster.report("a", FeedReport::Over(FeedEnd::Unavailable(None)));
+    cluster.open("a");
+    let events = cluster.events.len();
+    cluster.reconciler.publishes(now, true);
+    cluster.act();
+    cluster.settle();
+    assert_eq!(
+        cluster.reasons()[events..],
+        [(EventSeverity::Warning, "WatchError")]
+    );
+    cluster.report("a", FeedReport::Lived);
+    cluster.settle();
+    assert_eq!(cluster.ready().1, "AllStreamsReady");
+}
+
+#[test]
 fn what_cannot_be_watched_is_told_in_words_and_holds_up_nothing_else() {
     let mut cluster = Cluster::new(&["a"]);
     let all = json!({"version": "v1", "resource": "configmaps"});
@@ -429,7 +511,7 @@ fn what_cannot_be_watched_is_told_in_words_and_holds_up_nothing_else() {
             {"name": "odd", "scope": scope},
         ]}));
         cluster.watch();
-        cluster.open("a");
+        cluster.live("a");
         cluster.settle();
         assert_eq!(cluster.kstatus(), "Failed");
         let (_, _, message) = cluster.ready();
@@ -580,7 +662,7 @@ fn a_write_that_was_stored_without_an_answer_is_told_of_once_when_that_is_seen()
         for reason in ["Replaying", "AllStreamsReady"] {
             match reason {
                 "Replaying" => cluster.report("a", FeedReport::SessionEnded(SessionEnd::Expired)),
-                _ => cluster.open("a"),
+                _ => cluster.live("a"),
             }
             let events = cluster.events.len();
             assert!(cluster.store_unanswered());

@@ -1,6 +1,8 @@
 //! The task that drives a feed: it opens sessions, applies what they yield, and does what the continuity machine says.
 
 mod ending;
+mod leaving;
+mod living;
 mod projecting;
 mod reopening;
 mod session;
@@ -10,10 +12,12 @@ use std::sync::Arc;
 use krm_stream_projection::DigestKey;
 use krm_stream_protocol::{
     ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Observation, Observing, OpenError, Session,
-    SessionEnd, SessionItem, Start, StreamError, Upstream, UpstreamErrorKind, Verdict,
+    SessionEndReason, SessionItem, Start, StreamError, Upstream, UpstreamErrorKind, Verdict,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::leaving::Left;
+use self::living::Living;
 use self::reopening::Reopening;
 use self::session::{Pace, SessionCount, next_batch};
 use super::limits::Exceeded;
@@ -210,17 +214,24 @@ impl Driver {
     ) -> (Next, Left) {
         let mut batch = Vec::new();
         let mut pace = Pace::new(self.settings.queue_depth);
+        let mut living = Living::default();
         loop {
             // Before anything is taken from the session: what waits there is not delivered yet.
             if pace.remaining() == 0 {
                 self.settle(&mut pace).await;
             }
-            next_batch(&mut *session, &mut batch, pace.remaining()).await;
-            let (steps, mut left) = self.judge(continuity, &mut batch, &mut count);
+            let lives = living.until_due(self, continuity);
+            tokio::select! {
+                biased;
+                () = next_batch(&mut *session, &mut batch, pace.remaining()) => {}
+                () = lives => {}
+            }
+            let (steps, mut left) = self.judge(continuity, &mut batch, &mut count, &mut living);
             if let Err(exceeded) = self.take(steps, &mut pace).await {
                 let end = FeedEnd::Fatal(exceeded.to_stream_error());
                 left = Some((Next::End(end), Left::ForAnEvent));
             }
+            living.tell(self);
             if let Some(left) = left {
                 return left;
             }
@@ -235,14 +246,17 @@ impl Driver {
         continuity: &mut Continuity,
         batch: &mut Vec<SessionItem>,
         count: &mut SessionCount<'_>,
+        living: &mut Living,
     ) -> (Vec<Step>, Option<(Next, Left)>) {
         let now = self.now();
+        living.note(continuity, now);
         let mut steps = Vec::with_capacity(batch.len());
         let mut next = None;
         for item in batch.drain(..) {
             let event = match item {
                 SessionItem::Event(event) => event,
                 SessionItem::End(end) => {
+                    living.note(continuity, now);
                     count.reason = end.reason();
                     self.report_end(&end);
                     next = Some((continuity.ended(now, end.clone()), Left::End(end)));
@@ -254,12 +268,15 @@ impl Driver {
                 Verdict::Boundary => steps.push(Step::Boundary),
                 Verdict::RestartSnapshot => steps.push(Step::RestartSnapshot),
                 Verdict::Leave(leave) => {
+                    count.reason = SessionEndReason::Error;
+                    self.report_left(&leave);
                     next = Some((leave, Left::ForAnEvent));
                     break;
                 }
                 Verdict::Deliver => match self.project(event) {
                     Ok(change) => steps.extend(change.map(Step::Change)),
                     Err(error) => {
+                        count.reason = SessionEndReason::Error;
                         next = Some((Next::End(FeedEnd::Fatal(error)), Left::ForAnEvent));
                         break;
                     }
@@ -356,25 +373,6 @@ impl Driver {
             }
         }
     }
-
-    fn report_end(&self, end: &SessionEnd) {
-        match end {
-            SessionEnd::Failed(error) => {
-                self.diagnosing
-                    .report("watching", Some(&self.feed.key().scope), error);
-            }
-            SessionEnd::Closed | SessionEnd::Expired | SessionEnd::Teardown => {}
-        }
-    }
-}
-
-/// Why a session was left.
-#[derive(Debug)]
-enum Left {
-    /// It ended.
-    End(SessionEnd),
-    /// For an event that it sent.
-    ForAnEvent,
 }
 
 /// One step of a batch.

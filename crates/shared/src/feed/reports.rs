@@ -29,6 +29,9 @@ pub enum FeedReport {
     Opened(Start),
     /// The snapshot is complete.
     Synced,
+    /// The session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for. What was
+    /// wrong with sessions before it is over.
+    Lived,
     /// A session ended, and another one follows.
     SessionEnded(SessionEnd),
     /// A session was left for an event that cannot be used (a partial object, or one without identity), and another one

@@ -10,14 +10,17 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use krm_stream_projection::{DigestKey, Projection};
 use krm_stream_protocol::{
-    Diagnosing, FeedEnd, Observation, Observer, Observing, OpenError, Partition, Scope, SessionEnd,
-    UpstreamError, UpstreamErrorKind, WatchEvent,
+    Diagnosing, Diagnostic, Diagnostics, FeedEnd, Object, Observation, Observer, Observing, OpenError,
+    Partition, Scope, Session, SessionEnd, SessionEndReason, SessionItem, UpstreamError, UpstreamErrorKind,
+    WatchEvent,
 };
 use krm_stream_shared::{FeedReport, FeedSettings, Feeds, Keep, Keeper};
 use tokio::time::{Instant, timeout};
@@ -100,20 +103,28 @@ async fn a_kept_feed_tells_of_its_sessions_and_is_no_stream() {
 
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Closed);
-    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    expect(&mut keeper, &["Lived", "SessionEnded(Closed)"]).await;
     let session = script.open_with(object("a")).await;
     expect(&mut keeper, &["Opened(After"]).await;
 
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Expired);
     let session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["SessionEnded(Expired)", "Opened(Fresh)", "Synced"]).await;
+    expect(
+        &mut keeper,
+        &["Lived", "SessionEnded(Expired)", "Opened(Fresh)", "Synced"],
+    )
+    .await;
 
     tokio::time::sleep(10 * SECOND).await;
-    let partial = krm_stream_protocol::Object::parse(bytes::Bytes::from_static(b"{}")).unwrap();
+    let partial = Object::parse(Bytes::from_static(b"{}")).unwrap();
     session.send(WatchEvent::Modified(partial));
     let _session = script.open_with(object("a")).await;
-    expect(&mut keeper, &["UnusableEvent", "Opened(Fresh)", "Synced"]).await;
+    expect(
+        &mut keeper,
+        &["Lived", "UnusableEvent", "Opened(Fresh)", "Synced"],
+    )
+    .await;
 
     drop(keeper);
     while feeds.count() > 0 {
@@ -123,12 +134,124 @@ async fn a_kept_feed_tells_of_its_sessions_and_is_no_stream() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_lived_is_told_once_and_one_that_ended_before_is_not() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script, session) = kept_warm(&feeds).await;
+    let began = Instant::now();
+    expect(&mut keeper, &["Lived"]).await;
+    assert!(began.elapsed() >= 5 * SECOND && began.elapsed() < 5 * SECOND + SECOND / 100);
+    tokio::time::sleep(60 * SECOND).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+
+    // 5 s past the headers, where a session goes on after a version.
+    let session = script.answer().await;
+    expect(&mut keeper, &["Opened(After"]).await;
+    tokio::time::sleep(5 * SECOND - SECOND / 10).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    let _session = script.answer().await;
+    let began = Instant::now();
+    expect(&mut keeper, &["Opened(After", "Lived"]).await;
+    assert!(began.elapsed() >= 5 * SECOND && began.elapsed() < 5 * SECOND + SECOND / 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_has_no_boundary_yet_does_not_live_and_its_asked_timeout_is_long_enough() {
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script) = keep(&feeds);
+    let session = script.answer().await;
+    expect(&mut keeper, &["Opened(Fresh)"]).await;
+    let silence = timeout(60 * SECOND, keeper.reports().next()).await;
+    assert!(silence.is_err(), "{silence:?}");
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+
+    // One that asked for a second has reached that as soon as it is there, however it is read.
+    let answer = script.next_open().await;
+    let _ = answer.send(Ok(Box::new(EndsAtOnce::after_its_boundary(SECOND))));
+    expect(
+        &mut keeper,
+        &["Opened(Fresh)", "Synced", "Lived", "SessionEnded(Closed)"],
+    )
+    .await;
+}
+
+/// Counts the ends of sessions by their reasons.
+#[derive(Debug, Default)]
+struct Ends(Mutex<Vec<SessionEndReason>>);
+
+impl Observer for Ends {
+    fn observe(&self, observation: &Observation) {
+        if let Observation::UpstreamSessionEnded { reason } = observation {
+            self.0.lock().unwrap().push(*reason);
+        }
+    }
+}
+
+/// What was told to the diagnostics.
+#[derive(Debug, Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl Diagnostics for Log {
+    fn report(&self, diagnostic: &Diagnostic<'_>) {
+        let line = format!("{}: {}", diagnostic.operation, diagnostic.cause);
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_left_for_what_it_sent_is_an_error_and_one_that_nobody_wants_is_a_teardown() {
+    let (ends, log) = (Arc::new(Ends::default()), Arc::new(Log::default()));
+    let feeds = Feeds::new(
+        FeedSettings::default(),
+        DigestKey::new([7; 32]),
+        Observing::with(ends.clone()),
+        Diagnosing::with(log.clone()),
+    );
+    let parsed = |text: &'static str| Object::parse(Bytes::from_static(text.as_bytes())).unwrap();
+    let partial = parsed(r#"{"kind":"PartialObjectMetadata","canary":"canary"}"#);
+    let unordered = parsed(r#"{"metadata":{"uid":"a","name":"a","namespace":"app","resourceVersion":"x7"}}"#);
+    let elsewhere =
+        parsed(r#"{"metadata":{"uid":"b","name":"b","namespace":"other","resourceVersion":"9"}}"#);
+    let (mut keeper, mut script, mut session) = kept_warm(&feeds).await;
+    for (event, expected) in [
+        (partial, "UnusableEvent"),
+        (unordered, "Over(Fatal"),
+        (elsewhere, "Over(Fatal"),
+    ] {
+        expect(&mut keeper, &["Lived"]).await;
+        session.send(WatchEvent::Modified(event));
+        expect(&mut keeper, &[expected]).await;
+        session = script.open_with(object("a")).await;
+        expect(&mut keeper, &["Opened(Fresh)", "Synced"]).await;
+    }
+    assert_eq!(*ends.0.lock().unwrap(), [SessionEndReason::Error; 3]);
+    let said = log.0.lock().unwrap().clone();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[0].starts_with("watching: an event of the watch cannot be used"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("do not order"), "{said:?}");
+    assert!(said[2].contains("outside the scope"), "{said:?}");
+    assert!(!said.concat().contains("canary"));
+
+    drop(keeper);
+    while feeds.count() > 0 {
+        tokio::time::sleep(SECOND).await;
+    }
+    assert_eq!(ends.0.lock().unwrap()[3..], [SessionEndReason::Teardown]);
+    drop(session);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_reopen_is_told_with_whether_retries_in_place_are_left() {
     let feeds = feeds(Observing::default());
     let (mut keeper, mut script, session) = kept_warm(&feeds).await;
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Closed);
-    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    expect(&mut keeper, &["Lived", "SessionEnded(Closed)"]).await;
     let began = Instant::now();
     for is_left in [true, true, true, false] {
         let _ = script.next_open().await.send(Err(unavailable()));
@@ -155,7 +278,7 @@ async fn reopens_that_end_at_once_are_told_when_the_retries_in_place_are_used_up
     let (mut keeper, mut script, session) = kept_warm(&feeds).await;
     tokio::time::sleep(10 * SECOND).await;
     session.end(SessionEnd::Closed);
-    expect(&mut keeper, &["SessionEnded(Closed)"]).await;
+    expect(&mut keeper, &["Lived", "SessionEnded(Closed)"]).await;
     for round in 0..4 {
         script.open_and_close().await;
         expect(&mut keeper, &["Opened(After", "SessionEnded(Closed)"]).await;
@@ -216,22 +339,39 @@ async fn a_stream_of_the_partition_joins_the_kept_feed_and_its_subscription_tell
 impl Script {
     async fn open_and_close(&mut self) {
         let answer = self.next_open().await;
-        let _ = answer.send(Ok(Box::new(EndsAtOnce)));
+        let _ = answer.send(Ok(Box::new(EndsAtOnce {
+            boundary: false,
+            asked: Duration::from_secs(400),
+        })));
     }
 }
 
-/// A session that ends as soon as it is read.
-struct EndsAtOnce;
+/// A session that ends as soon as it is read, after its boundary if it has one.
+struct EndsAtOnce {
+    boundary: bool,
+    asked: Duration,
+}
 
-impl krm_stream_protocol::Session for EndsAtOnce {
-    fn poll_next(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<krm_stream_protocol::SessionItem> {
-        std::task::Poll::Ready(krm_stream_protocol::SessionItem::End(SessionEnd::Closed))
+impl EndsAtOnce {
+    const fn after_its_boundary(asked: Duration) -> Self {
+        let boundary = true;
+        Self { boundary, asked }
+    }
+}
+
+impl Session for EndsAtOnce {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<SessionItem> {
+        Poll::Ready(if std::mem::take(&mut self.boundary) {
+            SessionItem::Event(WatchEvent::Bookmark {
+                resource_version: Some("1".into()),
+                initial_events_end: true,
+            })
+        } else {
+            SessionItem::End(SessionEnd::Closed)
+        })
     }
 
     fn asked_timeout(&self) -> Option<Duration> {
-        Some(Duration::from_secs(400))
+        Some(self.asked)
     }
 }

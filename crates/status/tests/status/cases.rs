@@ -5,6 +5,7 @@ use krm_stream_protocol::{
 };
 use krm_stream_status::{
     AfterWrite, ConditionStatus, Ended, EventSeverity, Gate, Level, NotReady, RECONCILING, Retries, STALLED,
+    WatchStream,
 };
 
 use crate::controller::Controller;
@@ -15,6 +16,7 @@ fn ready(streams: usize) -> Controller {
     for (_, stream) in &mut controller.streams {
         stream.opened(&Start::Fresh);
         stream.synced();
+        stream.lived();
     }
     controller.reconcile();
     assert_eq!(controller.reading(), Reading::Current);
@@ -41,7 +43,7 @@ fn readings(controller: &Controller) -> [Reading; 2] {
 
 #[test]
 fn every_end_and_every_failed_open_is_read_as_what_it_is() {
-    type Happens = fn(&mut krm_stream_status::WatchStream);
+    type Happens = fn(&mut WatchStream);
     let table: [(&str, Happens, Reading); 12] = [
         (
             "a closed transport",
@@ -88,11 +90,7 @@ fn every_end_and_every_failed_open_is_read_as_what_it_is() {
             |s| s.open_failed(&OpenError::Expired, Retries::Left),
             Reading::InProgress,
         ),
-        (
-            "two early ends",
-            krm_stream_status::WatchStream::ended_early_again,
-            Reading::Failed,
-        ),
+        ("two early ends", WatchStream::ended_early_again, Reading::Failed),
         (
             "a dead feed",
             |s| s.feed_ended(&FeedEnd::Unavailable(Some(away()))),
@@ -252,6 +250,63 @@ fn routine_ends_do_not_flap() {
         assert_eq!(controller.reconcile(), None, "round {round}");
     }
     assert_eq!(controller.store.read(), before);
+}
+
+#[test]
+fn sessions_that_end_early_for_ever_are_one_warning_and_one_write() {
+    type Row = fn(&mut Controller);
+    fn step(controller: &mut Controller, happens: impl FnOnce(&mut WatchStream)) {
+        happens(&mut controller.streams[0].1);
+        controller.reconcile();
+    }
+    let closed = Ended::Session(&SessionEnd::Closed);
+    let before_the_boundary: Row = |controller| {
+        step(controller, |s| s.opened(&Start::Fresh));
+        step(controller, |s| s.ended(Ended::Session(&SessionEnd::Closed)));
+        step(controller, |s| s.opened(&Start::Fresh));
+        step(controller, |s| s.feed_ended(&FeedEnd::Unavailable(None)));
+    };
+    let after_it: Row = |controller| {
+        step(controller, |s| s.opened(&Start::Fresh));
+        step(controller, WatchStream::synced);
+        for _ in 0..4 {
+            step(controller, |s| s.ended(Ended::Session(&SessionEnd::Closed)));
+            step(controller, |s| s.opened(&Start::After("7".into())));
+        }
+        step(controller, WatchStream::ended_early_again);
+        step(controller, |s| s.opened(&Start::Fresh));
+        step(controller, WatchStream::synced);
+        step(controller, |s| s.feed_ended(&FeedEnd::Unavailable(None)));
+    };
+    let (normal, warning) = (EventSeverity::Normal, EventSeverity::Warning);
+    for (row, expected) in [
+        (before_the_boundary, vec![(warning, "WatchError")]),
+        (
+            after_it,
+            vec![(normal, "AllStreamsReady"), (warning, "WatchError")],
+        ),
+    ] {
+        let mut controller = ready(2);
+        step(&mut controller, |s| *s = WatchStream::new());
+        let before = controller.store.read();
+        for round in 0..20 {
+            row(&mut controller);
+            let after = controller.store.read();
+            assert_eq!(after.writes - before.writes, expected.len(), "round {round}");
+            let told: Vec<(EventSeverity, &str)> = after.events[before.events.len()..]
+                .iter()
+                .map(|event| (event.severity(), event.reason()))
+                .collect();
+            assert_eq!(told, expected);
+        }
+        step(&mut controller, |s| s.opened(&Start::Fresh));
+        step(&mut controller, WatchStream::synced);
+        assert_eq!(controller.reading(), Reading::Failed);
+        step(&mut controller, WatchStream::lived);
+        assert_eq!(controller.reading(), Reading::Current);
+        step(&mut controller, |s| s.ended(closed));
+        assert_eq!(controller.reading(), Reading::Current);
+    }
 }
 
 #[test]

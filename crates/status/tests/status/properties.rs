@@ -3,7 +3,7 @@
 use krm_stream_protocol::{FeedEnd, OpenError, SessionEnd, Start, UpstreamError, UpstreamErrorKind};
 use krm_stream_status::{
     AfterWrite, Condition, ConditionStatus, Conditions, Ended, EventSeverity, Gate, Level, NotReady, READY,
-    RECONCILING, Retries, STALLED, WatchStream,
+    RECONCILING, Retries, STALLED, StreamState, WatchStream,
 };
 use proptest::prelude::*;
 
@@ -25,6 +25,7 @@ enum Step {
 enum Happening {
     Opened(Start),
     Synced,
+    Lived,
     Ended(SessionEnd),
     Unusable,
     OpenFailed(OpenError, Retries),
@@ -55,6 +56,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         3 => prop_oneof![Just(Start::Fresh), Just(Start::After("7".into()))].prop_map(Happening::Opened),
         3 => Just(Happening::Synced),
+        1 => Just(Happening::Lived),
         3 => prop_oneof![
             Just(SessionEnd::Closed),
             Just(SessionEnd::Expired),
@@ -98,6 +100,7 @@ fn apply(stream: &mut WatchStream, happening: &Happening) {
     match happening {
         Happening::Opened(start) => stream.opened(start),
         Happening::Synced => stream.synced(),
+        Happening::Lived => stream.lived(),
         Happening::Ended(end) => stream.ended(Ended::Session(end)),
         Happening::Unusable => stream.ended(Ended::UnusableEvent),
         Happening::OpenFailed(error, retries) => stream.open_failed(error, *retries),
@@ -121,6 +124,59 @@ fn time_moved_only_with_status(before: &Condition, after: &Condition) -> bool {
         before.last_transition_time == after.last_transition_time
     } else {
         after.last_transition_time >= before.last_transition_time
+    }
+}
+
+/// How a stream is read: from good to bad.
+fn rank(stream: &WatchStream) -> u8 {
+    match stream.state() {
+        StreamState::Streaming => 0,
+        StreamState::Replaying(_) => 1,
+        StreamState::Blocked(_) => 2,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A sign of recovery is believed once; the next one only after a session has lived.
+    #[test]
+    fn a_stream_gets_better_no_more_often_than_sessions_have_lived(
+        happenings in prop::collection::vec(happening(), 1..100),
+    ) {
+        let mut stream = WatchStream::new();
+        // Since a session lived: how often it turned to streaming, and how often it was blocked no longer.
+        let (mut streamed, mut unblocked) = (0, 0);
+        for happening in &happenings {
+            let before = rank(&stream);
+            apply(&mut stream, happening);
+            let after = rank(&stream);
+            match happening {
+                Happening::Lived => {
+                    prop_assert_eq!(after, 0);
+                    (streamed, unblocked) = (0, 0);
+                    continue;
+                }
+                // Nothing that goes wrong makes anything better, but that an API server which answers is there again.
+                Happening::Ended(SessionEnd::Failed(_)) | Happening::EndedEarlyAgain | Happening::FeedEnded(_) => {
+                    prop_assert!(after >= before, "{happening:?}");
+                }
+                Happening::Ended(SessionEnd::Closed | SessionEnd::Teardown) => prop_assert_eq!(after, before),
+                Happening::Opened(Start::Fresh) => prop_assert!(after >= before, "an attempt alone is no sign"),
+                Happening::Ended(SessionEnd::Expired) | Happening::Unusable | Happening::OpenFailed(..) => {
+                    prop_assert!(after > 0 || before == 0);
+                }
+                Happening::Opened(Start::After(_)) | Happening::Synced => prop_assert!(after <= before),
+            }
+            streamed += usize::from(after == 0 && before > 0);
+            unblocked += usize::from(after < 2 && before == 2);
+            prop_assert!(streamed <= 1 && unblocked <= 1, "{happenings:?}");
+        }
+        // Whatever happened, a session that lives is the end of it.
+        stream.opened(&Start::Fresh);
+        stream.synced();
+        stream.lived();
+        prop_assert_eq!(rank(&stream), 0);
     }
 }
 

@@ -13,7 +13,7 @@ fn streams_are_counted_as_they_are_also_where_no_status_can_be_written() {
     assert_eq!(cluster.reconciler.counts(), counts(0, 2, 0));
     // The first write is never answered, and later ones fail.
     for namespace in ["a", "b"] {
-        cluster.open(namespace);
+        cluster.live(namespace);
     }
     assert_eq!(cluster.reconciler.counts(), counts(2, 0, 0));
     cluster.out.clear();

@@ -24,6 +24,7 @@ enum Happening {
     Fresh,
     Resumed,
     Synced,
+    Lived,
     Closed,
     Expired,
     Failed,
@@ -46,6 +47,7 @@ impl Happening {
             Self::Fresh => FeedReport::Opened(Start::Fresh),
             Self::Resumed => FeedReport::Opened(Start::After("5".into())),
             Self::Synced => FeedReport::Synced,
+            Self::Lived => FeedReport::Lived,
             Self::Closed => FeedReport::SessionEnded(SessionEnd::Closed),
             Self::Expired => FeedReport::SessionEnded(SessionEnd::Expired),
             Self::Failed => FeedReport::SessionEnded(SessionEnd::Failed(unavailable())),
@@ -65,6 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         Happening::Fresh,
         Happening::Resumed,
         Happening::Synced,
+        Happening::Lived,
         Happening::Closed,
         Happening::Expired,
         Happening::Failed,
@@ -205,7 +208,7 @@ proptest! {
         let declared = serde_json::from_value::<DeclaredStreamSpec>(cluster.stored["spec"].clone()).unwrap();
         prop_assert_eq!(cluster.kept.len(), declared.streams.len());
         for name in cluster.kept.values().cloned().collect::<Vec<_>>() {
-            cluster.open(&name);
+            cluster.live(&name);
             cluster.report(&name, FeedReport::Opened(Start::After("9".into())));
         }
         cluster.settle();

@@ -24,9 +24,9 @@ impl Driver {
             return Ok(None);
         };
         if !scope.admits(&identity) {
-            return Err(StreamError::internal(
-                "the API server sent an object outside the scope",
-            ));
+            let error = StreamError::internal("the API server sent an object outside the scope");
+            self.diagnosing.report("watching", Some(scope), &error);
+            return Err(error);
         }
         if is_deletion {
             return Ok(Some(Change::Delete { identity, version }));
