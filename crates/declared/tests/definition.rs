@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use krm_stream_declared::{CRD_FILE, DeclaredStreamSpec, definition_json};
-use krm_stream_protocol::{ProjectionName, Scope, ScopeRequest};
+use krm_stream_declared::{CRD_FILE, DeclaredPolicy, DeclaredStreamSpec, definition_json};
+use krm_stream_protocol::{ProjectionName, ResourceRule, Scope, ScopePolicy, ScopeRequest, Target};
+use krm_stream_status::StreamState;
 use proptest::prelude::*;
 use proptest::string::string_regex;
 use serde_json::{Value, json};
@@ -111,18 +112,20 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_the_schema_lets_through_is_a_legal_scope_of_the_gateway(
+    fn what_the_schema_lets_through_is_a_legal_scope_of_the_gateway_but_for_the_label_selector(
         target in let_through(&stream_schema()["properties"]["scope"]["properties"]["target"]),
         group in let_through(&stream_schema()["properties"]["scope"]["properties"]["group"]),
         version in let_through(&stream_schema()["properties"]["scope"]["properties"]["version"]),
         resource in let_through(&stream_schema()["properties"]["scope"]["properties"]["resource"]),
         namespace in let_through(&stream_schema()["properties"]["scope"]["properties"]["namespace"]),
+        name in let_through(&stream_schema()["properties"]["scope"]["properties"]["name"]),
         projection in let_through(&stream_schema()["properties"]["projection"]),
     ) {
         let scope = Scope::builder(version, resource)
             .target(target.as_str())
             .group(group)
             .namespace(namespace)
+            .name(name)
             .build();
         prop_assert!(scope.is_ok(), "{scope:?}");
         let encoded: String = projection.bytes().map(|byte| match byte {
@@ -134,5 +137,63 @@ proptest! {
             request.projection().map(ProjectionName::as_str),
             Some(projection.as_str())
         );
+    }
+
+    /// The grammar of a selector is more than a pattern can say.
+    #[test]
+    fn a_label_selector_that_the_schema_lets_through_is_legal_or_told_of_in_the_status(
+        text in prop_oneof![".{1,40}", "[a-z!=, ()]{1,12}", "[a-z]{1,3} (in|notin) \\([a-z,]{0,5}\\)"],
+    ) {
+        let spec = json!({"streams": [
+            {"name": "a", "scope": {"version": "v1", "resource": "configmaps", "namespace": "n", "labelSelector": text}},
+        ]});
+        let spec: DeclaredStreamSpec = serde_json::from_value(spec).unwrap();
+        let policy = DeclaredPolicy::new(
+            ScopePolicy::deny_all()
+                .allow_target(Target::default())
+                .allow(ResourceRule::namespaced("", "configmaps"))
+                .allow_label_selector(true),
+        );
+        let resolved = &spec.resolve(&policy)[0];
+        let is_legal = Scope::builder("v1", "configmaps").label_selector(text.as_str()).build().is_ok();
+        prop_assert_eq!(resolved.outcome().is_ok(), is_legal);
+        match resolved.initial_stream().state() {
+            StreamState::Blocked(blockage) => {
+                prop_assert!(!is_legal);
+                prop_assert!(blockage.message().contains("labelSelector"), "{}", blockage.message());
+            }
+            StreamState::Replaying(_) | StreamState::Streaming => prop_assert!(is_legal),
+        }
+    }
+}
+
+#[test]
+fn the_schema_lets_through_the_names_that_a_path_can_hold_and_no_others() {
+    let property = stream_schema()["properties"]["scope"]["properties"]["name"].take();
+    let pattern = regex::Regex::new(property["pattern"].as_str().unwrap()).unwrap();
+    for name in [
+        "a",
+        "system:node",
+        "a.b",
+        ".a",
+        "a.",
+        "...",
+        "....",
+        ". ",
+        "\u{e9}",
+        "..a",
+        ".",
+        "..",
+        "",
+        "a/b",
+        "a%b",
+        "a\nb",
+        "\n",
+        ".\u{7f}",
+        "a\u{85}",
+        "\0",
+    ] {
+        let is_legal = Scope::builder("v1", "configmaps").name(name).build().is_ok();
+        assert_eq!(pattern.is_match(name), is_legal, "{name:?}");
     }
 }
