@@ -5,7 +5,9 @@
 mod counts;
 mod world;
 
-use krm_stream_simulator::{BodyFault, Ending, Fault, RequestMatch, Rule, Simulator, Status, Verb};
+use krm_stream_simulator::{
+    BodyFault, Ending, Fault, RequestMatch, Rule, Simulator, Status, StreamAction, StreamPoint, Verb,
+};
 use serde_json::json;
 
 use world::{World, configmaps};
@@ -92,6 +94,80 @@ async fn removed_rights_are_one_warning_in_words_and_their_return_is_ready_again
     access.set_rules([]);
     world.until_ready("shop").await;
     assert_eq!(world.condition("shop", "Stalled").0, "False");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_list_and_not_watch_is_warned_of_once_however_often_it_is_tried() {
+    for streaming_lists in [true, false] {
+        let simulator = Simulator::builder()
+            .streaming_lists(streaming_lists)
+            .start()
+            .await
+            .unwrap();
+        let world = World::on(simulator);
+        world.install();
+        let _replica = world.start(None);
+        // From here on it is known whether streaming lists are served. Rights come first: a refusal would hide it.
+        world.declare("shop", &json!([configmaps("settings", "shop")]));
+        world.until_ready("shop").await;
+        world.until(|| world.events().len() == 2).await;
+        let (writes, events) = (world.status_writes(), world.events().len());
+        let access = world.simulator.access();
+        access.set_rules([
+            Rule::allow(),
+            Rule::deny().verbs(["watch"]).resource("", "configmaps"),
+        ]);
+        world
+            .simulator
+            .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+        world.until(|| world.events().len() > events).await;
+        let (watches, lists) = (world.watches("configmaps"), world.lists("configmaps"));
+        world.until(|| world.watches("configmaps") >= watches + 3).await;
+        assert_eq!(world.ready("shop"), ("False".into(), "WatchNotPermitted".into()));
+        assert_eq!(world.lists("configmaps") > lists, !streaming_lists);
+        let warned = [("Warning".to_owned(), "WatchNotPermitted".to_owned())];
+        assert_eq!(world.events().split_off(events), warned);
+        assert_eq!(world.status_writes(), writes + 1);
+
+        access.set_rules([]);
+        world.until_ready("shop").await;
+        world.until_told_ready().await;
+        assert_eq!(world.events().len(), events + 2);
+        assert_eq!(world.status_writes(), writes + 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_end_before_their_boundary_for_ever_are_one_warning_until_one_lives() {
+    let world = World::installed().await;
+    let faults = world.simulator.faults();
+    let cut = Fault::stream(StreamPoint::BeforeBoundary, StreamAction::End(Ending::Abort));
+    let ends_early = faults.add(
+        RequestMatch::streaming_list().resource("configmaps").always(),
+        cut,
+    );
+    let _replica = world.start_patient();
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    let told = [
+        ("Normal".to_owned(), "Replaying".to_owned()),
+        ("Warning".to_owned(), "WatchError".to_owned()),
+    ];
+    world.until(|| world.events() == told).await;
+    let (writes, hits) = (world.status_writes(), faults.hits(ends_early));
+    assert_eq!(writes, 2);
+    // Three more rows of them.
+    world.until(|| faults.hits(ends_early) >= hits + 6).await;
+    assert_eq!(world.events(), told);
+    assert_eq!(world.status_writes(), writes);
+    let (_, reason, message) = world.condition("shop", "Stalled");
+    assert_eq!(reason, "WatchError");
+    assert!(message.contains("keeps ending watches"), "{message}");
+
+    faults.remove(ends_early);
+    world.until_ready("shop").await;
+    world.until_told_ready().await;
+    assert_eq!(world.status_writes(), writes + 1);
+    assert_eq!(world.events().len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

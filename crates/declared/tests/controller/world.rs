@@ -15,7 +15,7 @@ use krm_stream_protocol::{
 };
 use krm_stream_shared::{FeedSettings, Feeds};
 use krm_stream_simulator::{Ending, RequestMatch, Resource, Simulator, Verb};
-use krm_stream_upstream_kube::KubeUpstream;
+use krm_stream_upstream_kube::{KubeUpstream, KubeUpstreamBuilder};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -122,6 +122,22 @@ impl World {
 
     /// Starts a replica, which is its own gateway but for the feeds; with a Lease, under this name.
     pub(crate) fn start(&self, identity: Option<&str>) -> Replica {
+        // Sessions that ask for a second have lived long enough whenever they end.
+        self.start_with(identity, |upstream| {
+            upstream.watch_timeout(Duration::from_secs(1))
+        })
+    }
+
+    /// The same without a Lease, and with sessions that have to last before they have lived.
+    pub(crate) fn start_patient(&self) -> Replica {
+        self.start_with(None, |upstream| upstream)
+    }
+
+    fn start_with(
+        &self,
+        identity: Option<&str>,
+        settings: impl FnOnce(KubeUpstreamBuilder) -> KubeUpstreamBuilder,
+    ) -> Replica {
         let config = || {
             let mut config = kube::Config::new(self.simulator.url().parse().unwrap());
             config.default_retry = false;
@@ -129,13 +145,7 @@ impl World {
         };
         let client = kube::Client::try_from(config()).unwrap();
         let resources: Arc<dyn Upstream> = Arc::new(KubeUpstream::from_config(config()).unwrap());
-        // Sessions that ask for a second have lived long enough whenever they end.
-        let target: Arc<dyn Upstream> = Arc::new(
-            KubeUpstream::builder(config())
-                .watch_timeout(Duration::from_secs(1))
-                .build()
-                .unwrap(),
-        );
+        let target: Arc<dyn Upstream> = Arc::new(settings(KubeUpstream::builder(config())).build().unwrap());
         let policy = DeclaredPolicy::new(
             ScopePolicy::deny_all()
                 .allow_target(Target::default())
@@ -300,6 +310,10 @@ impl World {
 
     pub(crate) fn watches(&self, resource: &str) -> usize {
         self.count(|verb, asked, _| verb == Verb::Watch && asked == resource)
+    }
+
+    pub(crate) fn lists(&self, resource: &str) -> usize {
+        self.count(|verb, asked, _| verb == Verb::List && asked == resource)
     }
 
     fn count(&self, counts: impl Fn(Verb, &str, &str) -> bool) -> usize {
