@@ -258,7 +258,9 @@ impl GatewayStream {
             Timed::At(at) if !self.is_held() && self.stage.checked().is_some() => Some(at),
             Timed::At(_) | Timed::Never => None,
         };
-        let rest = self.pace.rests_until(Instant::now());
+        // Only one that reads finds out that its rest is over.
+        let reads = matches!(self.stage, Stage::Reading(_)) && !self.is_held();
+        let rest = self.pace.rests_until().filter(|_| reads);
         match [heartbeat, check, rest].into_iter().flatten().min() {
             Some(due) => self.timer.poll_until(due, cx),
             None => Poll::Pending,
@@ -290,20 +292,30 @@ impl GatewayStream {
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (now, interval) = (Instant::now(), self.host.settings.delivery_interval);
-        if self.pace.rests_until(now).is_some() {
+        if self.rests(cx, now) {
             return Poll::Pending;
         }
         match self.reader.poll(cx, self.host.moment(now), &mut self.outbox) {
             Poll::Pending => {
                 let reader = &self.reader;
                 self.pace.has_sent_all(interval, now, || reader.is_at_head());
-                return Poll::Pending;
+                // What came since that look, or rouses the stream, is looked at first.
+                return if self.pace.rests(now) && !self.rests(cx, now) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                };
             }
             Poll::Ready(Step::Wrote) => self.pace.sends(interval, now),
             Poll::Ready(Step::NextCycle(next)) => self.next_cycle(next),
             Poll::Ready(Step::End(error)) => self.end(error),
         }
         Poll::Ready(())
+    }
+
+    /// Whether the stream rests; changes do not wake it meanwhile.
+    fn rests(&mut self, cx: &Context<'_>, now: Instant) -> bool {
+        self.pace.rests(now) && self.reader.rest(cx.waker())
     }
 
     fn enters(&mut self, request: Request) {

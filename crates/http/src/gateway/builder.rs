@@ -184,8 +184,9 @@ impl GatewayBuilder {
     /// zero: everything at once. At most a minute.
     ///
     /// A snapshot is never slowed down, nor is a stream that has more to send than its reader took. The end of a feed is told
-    /// within the interval, all other errors at once. Deletions do not merge: where more than
-    /// [`queue_depth`](Self::queue_depth) come within an interval, a stream that rests begins a new cycle.
+    /// within the interval, all other errors at once. Deletions do not merge, and a stream may owe only so many: whenever
+    /// half of [`queue_depth`](Self::queue_depth) of a scope's objects were deleted, its streams send what there is before the
+    /// interval is over.
     pub fn delivery_interval(mut self, interval: Duration) -> Self {
         self.streams.delivery_interval = interval;
         self

@@ -1,4 +1,7 @@
 //! `delivery_interval`: a stream that has all there is rests before it looks for more.
+//!
+//! Deletions do not merge, and a stream may owe only so many. So the feed rouses those that rest before it applies more: the
+//! stream sends at once what there is, and rests anew.
 
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ pub(super) enum Pace {
     Free,
     /// It sends since then. All is sent: `Resting`, or `Free` if that took long enough.
     Sending { since: Instant },
-    /// It has all there was, and is not woken by changes. Over: `Free`.
+    /// It has all there was, and is not woken by changes. Over: `Free`. Roused, with something to send: `Sending`.
     Resting { until: Instant },
 }
 
@@ -19,8 +22,8 @@ impl Pace {
     /// Something goes out.
     pub(super) fn sends(&mut self, interval: Duration, now: Instant) {
         match self {
-            Self::Free if !interval.is_zero() => *self = Self::Sending { since: now },
-            Self::Free | Self::Sending { .. } | Self::Resting { .. } => {}
+            Self::Free | Self::Resting { .. } if !interval.is_zero() => *self = Self::Sending { since: now },
+            Self::Free | Self::Resting { .. } | Self::Sending { .. } => {}
         }
     }
 
@@ -44,14 +47,22 @@ impl Pace {
         }
     }
 
-    /// Until when it rests, if it does.
-    pub(super) fn rests_until(&mut self, now: Instant) -> Option<Instant> {
+    /// Whether it rests. One whose time is over is free.
+    pub(super) fn rests(&mut self, now: Instant) -> bool {
         match *self {
-            Self::Resting { until } if until > now => Some(until),
+            Self::Resting { until } if until > now => true,
             Self::Resting { .. } => {
                 *self = Self::Free;
-                None
+                false
             }
+            Self::Free | Self::Sending { .. } => false,
+        }
+    }
+
+    /// When its rest is over, if it rests. That may be past, as long as nobody asked whether it [rests](Self::rests).
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        match *self {
+            Self::Resting { until } => Some(until),
             Self::Free | Self::Sending { .. } => None,
         }
     }

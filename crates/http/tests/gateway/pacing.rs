@@ -12,8 +12,8 @@ use krm_stream_protocol::{Principal, StreamError, Subject, WatchEvent};
 use tokio::time::Instant;
 
 use super::support::{
-    Connection, QUERY, Script, ScriptedSession, ScriptedUpstream, Seam, builder, config_map, get,
-    nothing_comes, scope,
+    AskedAuthorizer, Connection, QUERY, Script, ScriptedSession, ScriptedUpstream, Seam, builder, config_map,
+    get, nothing_comes, scope,
 };
 
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -184,4 +184,124 @@ async fn a_resting_stream_is_not_woken_by_each_change() {
     tokio::time::sleep(MOMENT * 20).await;
     assert!(poll().is_ready());
     assert!(poll().is_pending());
+}
+
+/// Streams that rest beside each other, with so many objects `o0`, `o1` and so on, and `last`, which all have just been sent.
+async fn resting(
+    gateway: &Gateway,
+    script: &mut Script,
+    streams: usize,
+    objects: u64,
+) -> (Vec<Connection>, ScriptedSession) {
+    let mut first = get(gateway, QUERY);
+    let there = (0..objects).map(|n| config_map(&format!("o{n}"), 1 + n, "v"));
+    let snapshot = usize::try_from(objects).unwrap() + 2;
+    let (_, session) = tokio::join!(first.types(snapshot), async {
+        script.next_open().await.accept_with(there, "10000")
+    });
+    let mut connections = vec![first];
+    for _ in 1..streams {
+        let mut connection = get(gateway, QUERY);
+        connection.types(snapshot).await;
+        connections.push(connection);
+    }
+    tokio::time::sleep(INTERVAL * 2).await;
+    for connection in &mut connections {
+        nothing_comes(connection, MOMENT).await;
+    }
+    session.send(WatchEvent::Added(config_map("last", 10_001, "v")));
+    for connection in &mut connections {
+        assert_eq!(connection.types(1).await, ["added"]);
+    }
+    for connection in &mut connections {
+        nothing_comes(connection, MOMENT).await;
+    }
+    (connections, session)
+}
+
+fn delete(session: &ScriptedSession, objects: u64) {
+    for n in 0..objects {
+        session.send(WatchEvent::Deleted(config_map(&format!("o{n}"), 10_002 + n, "v")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_that_is_emptied_at_once_drives_no_resting_stream_away_but_one_that_is_stalled() {
+    const OBJECTS: u64 = 5_000;
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let gateway = builder(&upstream).delivery_interval(INTERVAL).build().unwrap();
+    let (connections, session) = resting(&gateway, &mut script, 4, OBJECTS).await;
+    let [mut one, mut another, mut third, mut stalled] = <[Connection; 4]>::try_from(connections).unwrap();
+    let begun = Instant::now();
+    delete(&session, OBJECTS);
+    let deletions = usize::try_from(OBJECTS).unwrap();
+    let (from_one, from_another, from_third) = tokio::join!(
+        one.types(deletions),
+        another.types(deletions),
+        third.types(deletions)
+    );
+    for types in [from_one, from_another, from_third] {
+        assert_eq!(types, vec!["deleted"; deletions]);
+    }
+    // The one that is stalled was waited for, once; the last few of the burst were not worth rousing anyone.
+    assert!(begun.elapsed() < INTERVAL * 3 / 2, "{:?}", begun.elapsed());
+
+    let mut fast = [one, another, third];
+    for connection in &mut fast {
+        nothing_comes(connection, MOMENT).await;
+    }
+    let sent = Instant::now();
+    session.send(WatchEvent::Modified(config_map("last", 20_000, "w")));
+    for connection in &mut fast {
+        assert_eq!(connection.types(1).await, ["modified"]);
+        assert!(
+            sent.elapsed() + MOMENT * 10 > INTERVAL,
+            "it rests anew since it sent"
+        );
+    }
+    assert_eq!(
+        stalled.types(4).await,
+        ["RESYNC_REQUIRED", "reset", "added", "synced"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fewer_deletions_than_half_of_what_a_stream_may_owe_wait_for_the_interval() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let gateway = builder(&upstream)
+        .delivery_interval(INTERVAL)
+        .queue_depth(16)
+        .build()
+        .unwrap();
+    let (mut connections, session) = resting(&gateway, &mut script, 2, 16).await;
+    let begun = Instant::now();
+    delete(&session, 7);
+    for connection in &mut connections {
+        assert_eq!(connection.types(7).await, vec!["deleted"; 7]);
+        assert!(begun.elapsed() + MOMENT * 10 > INTERVAL, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_lasts_longer_than_the_rest_holds_what_the_rest_held() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let (authorizer, mut questions) = AskedAuthorizer::new();
+    let gateway = builder(&upstream)
+        .authorizer(authorizer)
+        .delivery_interval(INTERVAL)
+        .build()
+        .unwrap();
+    let mut connection = get(&gateway, QUERY);
+    let (_, session) = tokio::join!(connection.types(2), async {
+        questions.allow_next().await;
+        script.next_open().await.accept_with([], "1")
+    });
+    nothing_comes(&mut connection, INTERVAL * 2).await;
+    session.send(WatchEvent::Added(config_map("a", 2, "v")));
+    connection.events(1).await;
+    gateway.recheck(|_, _| true);
+    session.send(WatchEvent::Added(config_map("b", 3, "v")));
+    nothing_comes(&mut connection, INTERVAL * 4).await;
+    let (types, ()) = tokio::join!(connection.types(1), questions.allow_next());
+    assert_eq!(types, ["added"]);
 }
