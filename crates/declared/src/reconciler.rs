@@ -160,12 +160,18 @@ impl Reconciler {
         self.snapshot_complete();
     }
 
-    /// A resource is there, or has changed.
+    /// The watch tells that a resource is there, or has changed.
     pub fn read(&mut self, now: Now, read: ReadResource) {
-        let uid = read.identity.uid.clone();
         if let Some(seen) = &mut self.seen {
-            seen.insert(uid.clone());
+            seen.insert(read.identity.uid.clone());
         }
+        self.take(now, read);
+    }
+
+    /// Takes in a resource as it was read, by the watch or by itself. What was read by itself may have been deleted since, so
+    /// it is no part of a snapshot.
+    fn take(&mut self, now: Now, read: ReadResource) {
+        let uid = read.identity.uid.clone();
         // One of the same name with another uid is one whose predecessor is gone.
         let former = self
             .resources
@@ -220,7 +226,7 @@ impl Reconciler {
             ReadAgain::Found(read) => {
                 resource.was_read();
                 if read.identity.uid.as_ref() == uid {
-                    self.read(now, *read);
+                    self.take(now, *read);
                 }
                 // Also if it is the state that was known already.
                 self.publish(now, uid);

@@ -3,6 +3,7 @@
 mod attempts;
 mod cases;
 mod counts;
+mod deletion;
 mod properties;
 
 use std::time::Duration;
