@@ -10,6 +10,8 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
+mod backoff;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};

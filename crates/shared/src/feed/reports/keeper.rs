@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krm_stream_projection::Projection;
-use krm_stream_protocol::{Scope, StreamError, Upstream};
+use krm_stream_protocol::{Scope, StreamError, Upstream, UpstreamError, UpstreamErrorKind};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::{FeedReports, Queue};
+use super::{FeedReport, FeedReports, Queue};
 use crate::feed::{Attachment, Waiter};
 
 /// The pause before a feed that is over is opened again, doubled up to the longest while it does not last.
@@ -34,7 +34,8 @@ pub struct Keep<'a> {
 /// Keeps a feed open until it is dropped, and tells what happens to it. Made by [`Feeds::keep`](crate::Feeds::keep).
 ///
 /// It is no stream: it reads nothing and is in no count or observation of streams. A feed that is over, for whatever reason,
-/// is opened again after its backoff, or after 1 s doubling to 30 s where the API server refused it.
+/// is opened again after its backoff, or after 1 s doubling to 30 s where the API server refused it. One whose scope is in
+/// backoff from the start, for what befell another feed of it, is told of as one that could not be opened.
 #[derive(Debug)]
 pub struct Keeper {
     reports: FeedReports,
@@ -73,10 +74,13 @@ async fn keep(
     mut attach: impl FnMut() -> Result<(Attachment, Option<Waiter>), StreamError>,
 ) {
     let mut pause = FIRST_PAUSE;
+    // From the first feed on, which tells all that happens to it, its end included.
+    let mut is_told = false;
     loop {
         let wait = match attach() {
             // The answer to who waits for the opening is also told as a report.
             Ok((attachment, _waiter)) => {
+                is_told = true;
                 let since = Instant::now();
                 attachment.feed().reports().add(&queue);
                 queue.until_over().await;
@@ -89,7 +93,15 @@ async fn keep(
                 wait
             }
             // It is in backoff.
-            Err(error) => error.retry_after().unwrap_or(FIRST_PAUSE),
+            Err(refusal) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    queue.push(FeedReport::OpenFailed {
+                        error: UpstreamError::new(UpstreamErrorKind::Unavailable).into(),
+                        retries_left: false,
+                    });
+                }
+                refusal.retry_after().unwrap_or(FIRST_PAUSE)
+            }
         };
         sleep(spread.lengthen(wait)).await;
     }
