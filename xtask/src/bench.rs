@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde_json::json;
 
 pub(crate) use self::roles::Role;
-use self::scenarios::{SCENARIOS, Scenario, Settings};
+use self::scenarios::{Effort, SCENARIOS, Scenario, Settings};
 use crate::files::{self, FileError};
 use crate::process::{self, ProcessError};
 use crate::wait;
@@ -40,6 +40,10 @@ pub(crate) struct Arguments {
     /// A short run: less of everything, and none of the scenarios that take minutes. Its figures are rough.
     #[arg(long)]
     quick: bool,
+    /// Whether every scenario still gives its figures, and those that are exact: next to nothing of everything, with
+    /// builds that are not optimised. How fast it was says nothing, and nothing is written unless `--json` says where.
+    #[arg(long, conflicts_with_all = ["quick", "runs", "seconds", "soak_minutes", "compare"])]
+    smoke: bool,
     /// Run this scenario only; repeated. `--list` tells their names.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -83,6 +87,8 @@ pub(crate) enum BenchError {
     Late(String),
     #[error("a reader was ended: {0}")]
     ReaderEnded(String),
+    #[error("the bench no longer tells what it has to:\n{}", .0.join("\n"))]
+    Smoke(Vec<String>),
     #[error("there is no scenario {0:?}; --list tells their names")]
     NoScenario(String),
     #[error("{} cannot be compared with: {why}", path.display())]
@@ -116,9 +122,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, BenchError> {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = choose(arguments)?;
-    if cfg!(debug_assertions) {
-        build("xtask")?;
-        let mut own = Command::new(release("xtask")?);
+    if cfg!(debug_assertions) && !arguments.smoke {
+        build("xtask", true)?;
+        let mut own = Command::new(program("release", "xtask")?);
         own.args(std::env::args_os().skip(1));
         let refused = own.exec();
         return Err(process::start_error(&own, refused).into());
@@ -126,10 +132,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, BenchError> {
     let gateway = if let Some(program) = &arguments.gateway {
         files::absolute(program)?
     } else {
-        build("krm-stream-demo")?;
-        release("krm-stream-demo")?
+        build("krm-stream-demo", !arguments.smoke)?;
+        let profile = if arguments.smoke { "debug" } else { "release" };
+        program(profile, "krm-stream-demo")?
     };
-    raise_open_files()?;
+    if !arguments.smoke {
+        raise_open_files()?;
+    }
     let settings = settings(arguments, gateway);
     let machine = machine::facts();
     eprintln!("{}", machine::line(&machine));
@@ -142,22 +151,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, BenchError> {
     }
     figures.extend(scenarios::flatness(&figures));
     let described = json!({
-        "quick": settings.quick,
+        "effort": settings.effort.name(),
         "runs": settings.runs,
         "live_seconds": settings.live.as_secs_f64(),
         "object_bytes": scenarios::OBJECT_BYTES,
     });
     let report = report::json(&figures, &machine, &described);
     let path = match &arguments.json {
-        Some(path) => files::absolute(path)?,
-        None => workspace::target()?.join("bench.json"),
+        Some(path) => Some(files::absolute(path)?),
+        None if arguments.smoke => None,
+        None => Some(workspace::target()?.join("bench.json")),
     };
-    println!("{}\n\n{}", machine::line(&machine), report::table(&figures));
+    if !arguments.smoke {
+        println!("{}\n\n{}", machine::line(&machine), report::table(&figures));
+    }
     if let Some(old) = &arguments.compare {
         println!("{}", report::compare(old, &report)?);
     }
-    report::write(&path, &report)?;
-    eprintln!("written to {}", path.display());
+    if let Some(path) = path {
+        report::write(&path, &report)?;
+        eprintln!("written to {}", path.display());
+    }
+    if arguments.smoke {
+        let faults = report::faults(&figures);
+        if !faults.is_empty() {
+            return Err(BenchError::Smoke(faults));
+        }
+        println!("{} figures came out, and those that are exact are", figures.len());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,28 +205,34 @@ fn choose(arguments: &Arguments) -> Result<Vec<Scenario>, BenchError> {
 }
 
 fn settings(arguments: &Arguments, gateway: PathBuf) -> Settings {
-    let quick = arguments.quick;
-    let seconds = arguments.seconds.unwrap_or(if quick { 4 } else { 20 });
+    let effort = match (arguments.smoke, arguments.quick) {
+        (true, _) => Effort::Smoke,
+        (false, true) => Effort::Quick,
+        (false, false) => Effort::Full,
+    };
+    let seconds = arguments.seconds.unwrap_or(effort.pick(20, 4, 1));
+    let soak = Duration::from_secs(u64::from(arguments.soak_minutes) * 60);
     Settings {
         gateway,
-        runs: arguments.runs.unwrap_or(if quick { 1 } else { 3 }) as usize,
+        runs: arguments.runs.unwrap_or(effort.pick(3, 1, 1)) as usize,
         live: Duration::from_secs(u64::from(seconds)),
-        join_objects: if quick { 100_000 } else { 1_000_000 },
-        quick,
-        soak: Duration::from_secs(u64::from(arguments.soak_minutes) * 60),
+        join_objects: effort.pick(1_000_000, 100_000, 1),
+        effort,
+        soak: effort.pick(soak, soak, Duration::from_secs(4)),
     }
 }
 
-fn build(package: &str) -> Result<(), ProcessError> {
+fn build(package: &str, optimised: bool) -> Result<(), ProcessError> {
     let mut build = process::cargo();
     build
-        .args(["build", "--release", "--package", package])
+        .args(["build", "--package", package])
+        .args(optimised.then_some("--release"))
         .current_dir(workspace::root());
     process::run(&mut build)
 }
 
-fn release(program: &str) -> Result<PathBuf, WorkspaceError> {
-    Ok(workspace::target()?.join("release").join(program))
+fn program(profile: &str, name: &str) -> Result<PathBuf, WorkspaceError> {
+    Ok(workspace::target()?.join(profile).join(name))
 }
 
 /// Raises the limit of open files, which the programs that are started inherit.

@@ -16,6 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use super::BenchError;
 use crate::wait;
 
+pub(crate) use self::answer::Answer;
 pub(crate) use self::reader::{Digest, Held, Keeping, Numbering, Reader, Tally, digest};
 
 /// What one read may take.
@@ -51,6 +52,7 @@ pub(crate) struct Load {
     /// What readers that were dropped had received.
     dropped: Tally,
     keep_stamps: bool,
+    small_buffers: bool,
     /// Whether readers take what they asked for.
     reading: bool,
 }
@@ -61,6 +63,17 @@ struct Connection {
     stream: Option<TcpStream>,
     reader: Reader,
     state: State,
+    /// When its newest stamp was received, in nanoseconds since 1970.
+    newest_at: u64,
+}
+
+/// What all readers have received at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    /// The oldest of the readers' newest stamps.
+    pub(crate) stamp: u64,
+    /// When the last of the readers received its newest stamp; both in nanoseconds since 1970.
+    pub(crate) at: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +98,7 @@ impl Load {
             delays: None,
             dropped: Tally::default(),
             keep_stamps: false,
+            small_buffers: false,
             reading: true,
         })
     }
@@ -92,6 +106,12 @@ impl Load {
     /// Has readers that are opened from now on hold what a consumer would.
     pub(crate) fn keep_stamps(mut self) -> Self {
         self.keep_stamps = true;
+        self
+    }
+
+    /// Has hardly a buffer between the server and readers that are opened from now on: one that stalls is felt at once.
+    pub(crate) fn small_buffers(mut self) -> Self {
+        self.small_buffers = true;
         self
     }
 
@@ -104,7 +124,13 @@ impl Load {
     pub(crate) fn open(&mut self) -> Result<usize, BenchError> {
         let free = self.readers.iter().position(|one| one.state == State::Dropped);
         let at = free.unwrap_or(self.readers.len());
-        let mut stream = TcpStream::connect(self.source.address).map_err(BenchError::io("connect"))?;
+        let address = self.source.address;
+        let connecting = if self.small_buffers {
+            slow::connecting(address)
+        } else {
+            TcpStream::connect(address)
+        };
+        let mut stream = connecting.map_err(BenchError::io("connect"))?;
         self.poll
             .registry()
             .register(&mut stream, Token(at), Interest::WRITABLE)
@@ -118,6 +144,7 @@ impl Load {
             stream: Some(stream),
             reader: Reader::new(self.source.numbering, keeping),
             state: State::Connecting,
+            newest_at: 0,
         };
         if at == self.readers.len() {
             self.readers.push(connection);
@@ -199,6 +226,19 @@ impl Load {
             }
         }
         sum
+    }
+
+    /// What all open readers have received; `None` if there are none.
+    pub(crate) fn newest_of_all(&self) -> Option<Receipt> {
+        let open = self.readers.iter().filter(|one| one.state == State::Open);
+        let of_one = open.map(|one| Receipt {
+            stamp: one.reader.tally().newest,
+            at: one.newest_at,
+        });
+        of_one.reduce(|all, one| Receipt {
+            stamp: all.stamp.min(one.stamp),
+            at: all.at.max(one.at),
+        })
     }
 
     /// The places of readers that are open and read.
@@ -369,11 +409,15 @@ impl Connection {
                 Ok(0) => "the connection ended".to_owned(),
                 Ok(taken) => {
                     let now = wait::unix_nanos();
+                    let newest = self.reader.tally().newest;
                     let read = self.reader.read(&buffer[..taken], |stamp| {
                         if let Some(delays) = delays.as_deref_mut() {
                             delays.push(now.saturating_sub(stamp));
                         }
                     });
+                    if self.reader.tally().newest > newest {
+                        self.newest_at = now;
+                    }
                     match read {
                         Ok(()) if self.reader.is_complete() => "the answer is complete".to_owned(),
                         // A short read has taken all there was; the next bytes raise another event.

@@ -1,5 +1,6 @@
 //! The report: a table to read, a file to compare with, and what changed since an older one.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -42,6 +43,18 @@ pub(crate) fn table(figures: &[Figure]) -> String {
     text
 }
 
+/// What a smoke run has to complain of: figures that did not come out, or are not what they have to be on any machine;
+/// and those of one name, which could not be told apart in a comparison.
+pub(crate) fn faults(figures: &[Figure]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let doubles = figures
+        .iter()
+        .filter(|figure| !seen.insert((figure.scenario, figure.name.as_str())));
+    let doubles = doubles.map(|figure| format!("{}: {}: more than once", figure.scenario, figure.name));
+    let doubles: Vec<String> = doubles.collect();
+    figures.iter().filter_map(Figure::fault).chain(doubles).collect()
+}
+
 /// Everything, for later comparison.
 pub(crate) fn json(figures: &[Figure], machine: &Value, settings: &Value) -> Value {
     json!({
@@ -75,32 +88,51 @@ pub(crate) fn compare(old_path: &Path, new: &Value) -> Result<String, BenchError
     let mut text = format!("then: {}\n\n", machine::line(&old["machine"]));
     text.push_str("| scenario | figure | gateway then | now | change | ratio then | now |\n|---|---|---:|---:|---:|---:|---:|\n");
     let list = |report: &Value| report["figures"].as_array().cloned().unwrap_or_default();
-    let old_figures = list(&old);
-    for now in list(new) {
-        let same = |then: &&Value| then["scenario"] == now["scenario"] && then["name"] == now["name"];
-        let Some(then) = old_figures.iter().find(same) else {
-            continue;
-        };
-        let shown = |value: &Value| value.as_f64().map_or_else(String::new, number);
-        let change = match (then["gateway"].as_f64(), now["gateway"].as_f64()) {
-            (Some(then), Some(now)) if then != 0.0 => format!("{:+.0} %", (now / then - 1.0) * 100.0),
-            (Some(_) | None, Some(_) | None) => String::new(),
-        };
-        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "| {} | {}, {} | {} | {} | {change} | {} | {} |",
-            word(&now["scenario"]),
-            word(&now["name"]),
-            word(&now["unit"]),
-            shown(&then["gateway"]),
-            shown(&now["gateway"]),
-            shown(&then["ratio"]),
-            shown(&now["ratio"]),
-        );
+    let (before, after) = (list(&old), list(new));
+    let is_same =
+        |one: &Value, other: &Value| one["scenario"] == other["scenario"] && one["name"] == other["name"];
+    let absent = Value::Null;
+    for now in &after {
+        let then = before.iter().find(|then| is_same(then, now));
+        compare_figure(&mut text, then.unwrap_or(&absent), now);
+    }
+    // What is no longer measured, of the scenarios that were run.
+    for then in &before {
+        let was_run = after.iter().any(|now| now["scenario"] == then["scenario"]);
+        if was_run && !after.iter().any(|now| is_same(then, now)) {
+            compare_figure(&mut text, then, &absent);
+        }
     }
     Ok(text)
+}
+
+/// One line; `null` stands for a figure that is in one of the two reports only.
+fn compare_figure(text: &mut String, then: &Value, now: &Value) {
+    let shown = |value: &Value| match value {
+        // A value that never came.
+        Value::String(word) => word.clone(),
+        other => other.as_f64().map_or_else(String::new, number),
+    };
+    let change = match (then["gateway"].as_f64(), now["gateway"].as_f64()) {
+        (Some(then), Some(now)) if then != 0.0 => format!("{:+.0} %", (now / then - 1.0) * 100.0),
+        (Some(_) | None, Some(_) | None) if then.is_null() => "new".to_owned(),
+        (Some(_) | None, Some(_) | None) if now.is_null() => "gone".to_owned(),
+        (Some(_) | None, Some(_) | None) => String::new(),
+    };
+    let named = if now.is_null() { then } else { now };
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "| {} | {}, {} | {} | {} | {change} | {} | {} |",
+        word(&named["scenario"]),
+        word(&named["name"]),
+        word(&named["unit"]),
+        shown(&then["gateway"]),
+        shown(&now["gateway"]),
+        shown(&then["ratio"]),
+        shown(&now["ratio"]),
+    );
 }
 
 #[cfg(test)]
@@ -142,5 +174,64 @@ mod tests {
         files::write(&path, "{\"version\":0}").unwrap();
         let refused = compare(&path, &report(1.0)).unwrap_err().to_string();
         assert!(refused.contains("version 1"), "{refused}");
+    }
+
+    #[test]
+    fn the_table_says_what_never_came_and_what_the_limit_was() {
+        let mut never = Figure::new("stalled", "cut after", "s").bar(Bar::AtMost(7.0));
+        never.gateway = vec![f64::INFINITY];
+        let mut memory = Figure::new("idle", "HTTP/1.1", "KiB a stream").bar(Bar::AtMost(16.0));
+        memory.gateway = vec![13.0];
+        memory.limit = vec![0.065];
+        let text = table(&[never, memory]);
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "| stalled | cut after, s | never |  |  | ≤ 7 | missed |",
+                "| idle | HTTP/1.1, KiB a stream | 13 | 0.065 | 200.00 | ≤ 16 | reached |",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_smoke_run_complains_of_what_did_not_come_out_and_of_names_that_come_twice() {
+        let missed = figure(20.0, 10.0);
+        assert_eq!(faults(std::slice::from_ref(&missed)), [""; 0]);
+        let gaps = Figure::new("soak", "gaps", "events")
+            .of(1.0)
+            .bar(Bar::Exactly(0.0));
+        assert_eq!(
+            faults(&[missed.clone(), gaps, missed]),
+            [
+                "soak: gaps: 1 events, not = 0",
+                "fan-out-100: live delivery: more than once",
+            ]
+        );
+    }
+
+    #[test]
+    fn figures_of_one_report_only_and_those_that_never_came_are_compared_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.json");
+        let report = |figures: &[Figure]| json(figures, &json!({}), &json!({}));
+        let one = |scenario, name: &str, value| Figure::new(scenario, name, "s").of(value);
+        let old = [
+            one("stalled", "cut after", f64::INFINITY),
+            one("stalled", "wall", 20.0),
+            one("storm", "opened", 0.5),
+        ];
+        write(&path, &report(&old)).unwrap();
+        let new = [one("stalled", "cut after", 5.0), one("stalled", "arrival", 0.5)];
+        let text = compare(&path, &report(&new)).unwrap();
+        let lines: Vec<&str> = text.lines().skip(4).collect();
+        assert_eq!(
+            lines,
+            [
+                "| stalled | cut after, s | never | 5 |  |  |  |",
+                "| stalled | arrival, s |  | 0.500 | new |  |  |",
+                "| stalled | wall, s | 20 |  | gone |  |  |",
+            ]
+        );
     }
 }

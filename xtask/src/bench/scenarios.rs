@@ -28,8 +28,33 @@ pub(crate) struct Settings {
     pub(crate) live: Duration,
     /// How many snapshot objects a measurement of joins has at least.
     pub(crate) join_objects: u64,
-    pub(crate) quick: bool,
+    pub(crate) effort: Effort,
     pub(crate) soak: Duration,
+}
+
+/// How much is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// What the figures are told from.
+    Full,
+    /// Less of everything; the figures are rough.
+    Quick,
+    /// Next to nothing: whether every scenario still gives its figures.
+    Smoke,
+}
+
+impl Effort {
+    pub(crate) fn name(self) -> &'static str {
+        self.pick("full", "quick", "smoke")
+    }
+
+    pub(crate) fn pick<T>(self, full: T, quick: T, smoke: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+            Self::Smoke => smoke,
+        }
+    }
 }
 
 impl Settings {
@@ -72,7 +97,7 @@ pub(crate) fn flatness(figures: &[Figure]) -> Vec<Figure> {
     others
         .map(|figure| {
             let name = format!("{} beside {BASE}", fan_out::LIVE);
-            let mut flat = Figure::new(figure.scenario, name, "times").bar(Bar::Near(1.0));
+            let mut flat = Figure::new(figure.scenario, name, "times").bar(Bar::near(1.0));
             flat.gateway = beside(figure.gateway_value(), base.gateway_value())
                 .into_iter()
                 .collect();
@@ -125,7 +150,7 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
     },
     Scenario {
         name: "idle",
-        about: "1,000 idle streams, HTTP/1.1 and HTTP/2",
+        about: "100, 1,000 and 5,000 idle streams, HTTP/1.1 and HTTP/2",
         is_long: false,
         run: idle::run,
     },
@@ -176,6 +201,10 @@ mod tests {
             .collect();
         assert_eq!(values, [("fan-out-5000", Some(1.3))]);
         assert_eq!(flat[0].is_reached(), Some(false));
+        let table = crate::bench::report::table(&flat);
+        let told =
+            "| fan-out-5000 | live delivery beside fan-out-100, times | 1.30 |  |  | 1 ± 20 % | missed |";
+        assert_eq!(table.lines().last(), Some(told));
         assert!(flatness(&[live("fan-out-5000", 13.0)]).is_empty());
     }
 

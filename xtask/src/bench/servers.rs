@@ -1,5 +1,7 @@
 //! The processes of a run: API server, gateway, limit. Each ends when it is dropped.
 
+mod status;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,8 @@ use super::load::{Digest, Numbering, Source};
 use super::measure::Observed;
 use super::roles::Order;
 use crate::process;
+
+pub(crate) use self::status::Open;
 
 /// The path of the stream, and the scope of the bench's objects.
 const PATH: &str = "/resource-stream/v1?version=v1&resource=configmaps&namespace=bench";
@@ -124,7 +128,7 @@ impl Changing {
         self.count("changes")
     }
 
-    /// One of the numbers of the report: `changes`, `list`, `watch`, `open_watches`.
+    /// One of the numbers of the report: `changes`, `newest`, `list`, `watch`, `open_watches`.
     pub(crate) fn count(&mut self, name: &str) -> Result<u64, BenchError> {
         let report = self.0.ask(Order::Report)?;
         report[name]
@@ -199,6 +203,16 @@ impl Server {
         match self {
             Self::Gateway(gateway) => Observed(gateway.program.child.id()),
             Self::Limit { changing, .. } => changing.observed(),
+        }
+    }
+
+    /// What the gateway says it has open; the limit keeps no such account.
+    pub(crate) fn open(&self) -> Result<Open, BenchError> {
+        match self {
+            Self::Gateway(gateway) => Open::of(gateway.address),
+            Self::Limit { .. } => Err(BenchError::Role(
+                "the limit does not say what it has open".to_owned(),
+            )),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A reader behind a slow link: so many bytes a second, and hardly a buffer between the server and it.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
@@ -14,8 +14,29 @@ use crate::wait;
 const SEGMENT: u32 = 1460;
 /// What waits on the reader's side; the kernel doubles it.
 const RECEIVE_BUFFER: usize = 16 * 1024;
+/// What connecting says that goes on meanwhile: `EINPROGRESS`.
+const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 /// How often the link carries something.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// A socket with hardly a buffer, not connected yet.
+fn socket(address: SocketAddr) -> std::io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // Both only count before the connection stands.
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    socket.set_tcp_mss(SEGMENT)?;
+    Ok(socket)
+}
+
+/// A connection on its way, with hardly a buffer between the server and its reader.
+pub(super) fn connecting(address: SocketAddr) -> std::io::Result<mio::net::TcpStream> {
+    let socket = socket(address)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => Err(error),
+        Ok(()) | Err(_) => Ok(mio::net::TcpStream::from_std(socket.into())),
+    }
+}
 
 /// What was seen at one time.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +61,7 @@ impl SlowReader {
     pub(crate) fn open(source: &Source, bytes_a_second: f64) -> Result<Self, BenchError> {
         let io = BenchError::io("open a slow link");
         let open = || -> std::io::Result<TcpStream> {
-            let socket = Socket::new(Domain::for_address(source.address), Type::STREAM, None)?;
-            // Both only count before the connection stands.
-            socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-            socket.set_tcp_mss(SEGMENT)?;
+            let socket = socket(source.address)?;
             socket.connect(&source.address.into())?;
             let mut stream = TcpStream::from(socket);
             stream.write_all(source.request().as_bytes())?;

@@ -19,6 +19,7 @@ pub(crate) struct Objects {
     next: usize,
     stride: usize,
     changes: u64,
+    newest: u64,
 }
 
 impl Objects {
@@ -33,6 +34,7 @@ impl Objects {
             next: 0,
             stride: stride(count),
             changes: 0,
+            newest: 0,
         })
     }
 
@@ -43,9 +45,15 @@ impl Objects {
         };
         self.next = (self.next + self.stride) % self.names.len();
         self.changes += 1;
-        let patch = json!({"data": {"stamp": wait::unix_nanos().to_string()}});
+        self.newest = wait::unix_nanos();
+        let patch = json!({"data": {"stamp": self.newest.to_string()}});
         simulator.patch(RESOURCE, NAMESPACE, name, &patch)?;
         Ok(())
+    }
+
+    /// The stamp of the latest change, in nanoseconds since 1970; 0 before the first.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
     }
 
     /// How many changes were made.

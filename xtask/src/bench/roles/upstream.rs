@@ -61,6 +61,7 @@ async fn serve(flags: &Flags) -> Result<(), BenchError> {
                     let counts = simulator.counts();
                     println!("{}", json!({
                         "changes": objects.changes(),
+                        "newest": objects.newest(),
                         "list": counts.list,
                         "watch": counts.watch,
                         "open_watches": counts.open_watches,

@@ -9,7 +9,7 @@ use crate::bench::servers::{Kind, Server, Size};
 use crate::bench::statistics::percentile;
 use crate::wait;
 
-use super::Settings;
+use super::{Effort, Settings};
 
 /// The name of the figure that is compared from size to size.
 pub(super) const LIVE: &str = "live delivery";
@@ -19,8 +19,6 @@ const DELIVERIES_A_SECOND: f64 = 5_000.0;
 const AT_ONCE: usize = 200;
 /// How long all readers of a round may take to join.
 const JOINED_WITHIN: Duration = Duration::from_mins(3);
-/// Changes that are made before anything is measured.
-const WARM_UP: Duration = Duration::from_secs(2);
 /// How long what was sent may be on its way.
 const ARRIVED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -43,6 +41,10 @@ pub(super) fn run(
     streams: usize,
     size: Size,
 ) -> Result<Vec<Figure>, BenchError> {
+    let (streams, size) = match settings.effort {
+        Effort::Full | Effort::Quick => (streams, size),
+        Effort::Smoke => (10, super::size(200)),
+    };
     let figure = |name: &str, unit| Figure::new(scenario, name, unit);
     let mut live = figure(LIVE, "CPU s per million deliveries").bar(Bar::Times(1.5));
     let mut warm = figure("warm join", "CPU s per million objects").bar(Bar::Times(2.0));
@@ -86,9 +88,17 @@ fn measure(settings: &Settings, kind: &Kind, streams: usize, size: Size) -> Resu
     let objects = (load.tally().snapshot - begun.snapshot) as f64;
     let cold = (observed.cpu()? - before) / objects * 1e6;
 
-    let rate = DELIVERIES_A_SECOND / streams as f64;
+    let deliveries_a_second = settings
+        .effort
+        .pick(DELIVERIES_A_SECOND, DELIVERIES_A_SECOND, 500.0);
+    let rate = deliveries_a_second / streams as f64;
+    // Changes that are made before anything is measured.
+    let two_seconds = Duration::from_secs(2);
+    let warm_up = settings
+        .effort
+        .pick(two_seconds, two_seconds, Duration::from_millis(300));
     server.changing().rate(rate)?;
-    load.run(WARM_UP)?;
+    load.run(warm_up)?;
     server.changing().rate(0.0)?;
     let made = server.changing().changes()?;
     arrive(&mut load, made * streams as u64)?;

@@ -14,59 +14,88 @@ use super::{Settings, size};
 /// figure.
 const AT_ONCE: usize = 50;
 const JOINED_WITHIN: Duration = Duration::from_mins(3);
-/// What was needed for the snapshots alone is given back by then.
+/// What was needed for the snapshots alone is given back by the gateway by then; the limit gives nothing back.
 const SETTLED_AFTER: Duration = Duration::from_secs(8);
 
+/// A crowd of idle readers.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    streams: usize,
+    size: Size,
+    settled_after: Duration,
+}
+
 pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
-    let streams = if settings.quick { 300 } else { 1_000 };
-    let mut figures = Vec::new();
-    let sizes = if settings.quick {
-        vec![size(1_000)]
-    } else {
-        vec![size(1_000), size(20_000)]
+    let effort = settings.effort;
+    let settled_after = effort.pick(SETTLED_AFTER, SETTLED_AFTER, Duration::from_millis(200));
+    let crowd = |streams, objects| Crowd {
+        streams,
+        size: size(objects),
+        settled_after,
     };
-    for size in sizes {
-        // 20,000 objects for a thousand readers would be an hour of snapshots.
-        let streams = if size.objects > 1_000 {
-            streams / 5
-        } else {
-            streams
-        };
-        let name = format!("HTTP/1.1, {} objects", size.objects);
-        let mut figure = Figure::new(scenario, name, "KiB a stream").bar(Bar::AtMost(16.0));
-        for _ in 0..settings.runs.min(2) {
-            figure.gateway.push(http1(&settings.gateway(&[]), size, streams)?);
-            figure.limit.push(http1(&Kind::Limit, size, streams)?);
+    let crowds: &[usize] = effort.pick(&[100, 1_000, 5_000], &[100, 300], &[5]);
+    let mut crowds: Vec<Crowd> = crowds
+        .iter()
+        .map(|streams| crowd(*streams, effort.pick(1_000, 1_000, 100)))
+        .collect();
+    let over_http2 = crowds.clone();
+    // 20,000 objects for thousands of readers would be an hour of snapshots.
+    crowds.extend(effort.pick(Some(crowd(200, 20_000)), None, None));
+
+    let runs = settings.runs.min(2);
+    let mut figures = Vec::new();
+    for crowd in crowds {
+        let mut figure = figure(scenario, "HTTP/1.1", crowd).bar(Bar::AtMost(16.0));
+        for _ in 0..runs {
+            figure.gateway.push(http1(&settings.gateway(&[]), crowd)?);
+            figure.limit.push(http1(&Kind::Limit, crowd)?);
         }
         figures.push(figure);
     }
-    let mut figure = Figure::new(scenario, "HTTP/2, 1000 objects", "KiB a stream");
-    for _ in 0..settings.runs.min(2) {
-        figure.gateway.push(http2(settings, size(1_000), streams)?);
+    // The limit speaks HTTP/1.1 alone.
+    for crowd in over_http2 {
+        let mut figure = figure(scenario, "HTTP/2", crowd);
+        for _ in 0..runs {
+            figure.gateway.push(http2(settings, crowd)?);
+        }
+        figures.push(figure);
     }
-    figures.push(figure);
     Ok(figures)
 }
 
-fn http1(kind: &Kind, size: Size, streams: usize) -> Result<f64, BenchError> {
-    let server = Server::start(kind, size)?;
-    let mut load = Load::new(server.source())?;
-    // The feed itself, and what its first readers leave with the allocator, is no stream's.
-    load.join(AT_ONCE, AT_ONCE, JOINED_WITHIN)?;
-    load.run(SETTLED_AFTER)?;
-    let before = server.observed().memory()?;
-    load.join(streams, AT_ONCE, JOINED_WITHIN)?;
-    load.run(SETTLED_AFTER)?;
-    load.no_failure()?;
-    Ok((server.observed().memory()? - before) / streams as f64)
+fn figure(scenario: &'static str, protocol: &str, crowd: Crowd) -> Figure {
+    let name = format!(
+        "{protocol}, {} streams, {} objects",
+        crowd.streams, crowd.size.objects
+    );
+    Figure::new(scenario, name, "KiB a stream")
 }
 
-fn http2(settings: &Settings, size: Size, streams: usize) -> Result<f64, BenchError> {
-    let server = Server::start(&settings.gateway(&[]), size)?;
-    let mut first = Http2Streams::open(&server.source(), AT_ONCE, JOINED_WITHIN)?;
-    first.run(SETTLED_AFTER);
+fn http1(kind: &Kind, crowd: Crowd) -> Result<f64, BenchError> {
+    let server = Server::start(kind, crowd.size)?;
+    let mut load = Load::new(server.source())?;
+    let settled_after = match kind {
+        Kind::Gateway { .. } => crowd.settled_after,
+        Kind::Limit => crowd.settled_after / 8,
+    };
+    let at_once = AT_ONCE.min(crowd.streams);
+    // The feed itself, and what its first readers leave with the allocator, is no stream's.
+    load.join(at_once, at_once, JOINED_WITHIN)?;
+    load.run(settled_after)?;
     let before = server.observed().memory()?;
-    let mut rest = Http2Streams::open(&server.source(), streams, JOINED_WITHIN)?;
-    rest.run(SETTLED_AFTER);
-    Ok((server.observed().memory()? - before) / streams as f64)
+    load.join(crowd.streams, at_once, JOINED_WITHIN)?;
+    load.run(settled_after)?;
+    load.no_failure()?;
+    Ok((server.observed().memory()? - before) / crowd.streams as f64)
+}
+
+fn http2(settings: &Settings, crowd: Crowd) -> Result<f64, BenchError> {
+    let server = Server::start(&settings.gateway(&[]), crowd.size)?;
+    let at_once = AT_ONCE.min(crowd.streams);
+    let mut first = Http2Streams::open(&server.source(), at_once, JOINED_WITHIN)?;
+    first.run(crowd.settled_after);
+    let before = server.observed().memory()?;
+    let mut rest = Http2Streams::open(&server.source(), crowd.streams, JOINED_WITHIN)?;
+    rest.run(crowd.settled_after);
+    Ok((server.observed().memory()? - before) / crowd.streams as f64)
 }

@@ -11,20 +11,50 @@ use crate::wait;
 
 use super::{Settings, size};
 
-const STREAMS: usize = 1_000;
 const RATE: f64 = 10.0;
-/// How often the API server is asked for another watch, in seconds.
-const WATCH_TIMEOUT: &str = "20";
 /// Longer than any reader is stalled, in seconds, so that the server ends none.
 const WRITE_TIMEOUT: &str = "120";
 const JOINED_WITHIN: Duration = Duration::from_mins(3);
 const CONVERGED_WITHIN: Duration = Duration::from_mins(1);
-/// In each round some leave, some stall, those that stalled long enough go on, and as many as are missing join.
-const ROUND: Duration = Duration::from_secs(2);
-const LEAVING: usize = 20;
-const STALLING: usize = 5;
-/// The longest time that a reader is stalled, in seconds.
-const STALLED_WITHIN: usize = 60;
+
+/// What is done. In each round some leave, some stall, those that stalled long enough go on, and as many as are missing
+/// join.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    streams: usize,
+    objects: usize,
+    /// How often the API server is asked for another watch, in seconds.
+    watch_timeout: &'static str,
+    round: Duration,
+    leaving: usize,
+    stalling: usize,
+    /// The longest time that a reader is stalled, in seconds.
+    stalled_within: usize,
+    /// What is compared at the beginning and at the end, in seconds.
+    compared: f64,
+}
+
+const PLAN: Plan = Plan {
+    streams: 1_000,
+    objects: 1_000,
+    watch_timeout: "20",
+    round: Duration::from_secs(2),
+    leaving: 20,
+    stalling: 5,
+    stalled_within: 60,
+    compared: 60.0,
+};
+
+const SMOKE: Plan = Plan {
+    streams: 20,
+    objects: 100,
+    watch_timeout: "1",
+    round: Duration::from_millis(250),
+    leaving: 2,
+    stalling: 1,
+    stalled_within: 2,
+    compared: 1.0,
+};
 
 /// Numbers that are the same in each run.
 struct Draw(u64);
@@ -40,13 +70,17 @@ impl Draw {
 }
 
 pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
-    let mut server = Server::start(
-        &settings.gateway(&["--watch-timeout", WATCH_TIMEOUT, "--write-timeout", WRITE_TIMEOUT]),
-        size(1_000),
-    )?;
+    let plan = settings.effort.pick(PLAN, PLAN, SMOKE);
+    let flags = [
+        "--watch-timeout",
+        plan.watch_timeout,
+        "--write-timeout",
+        WRITE_TIMEOUT,
+    ];
+    let mut server = Server::start(&settings.gateway(&flags), size(plan.objects))?;
     let observed = server.observed();
     let mut load = Load::new(server.source())?.keep_stamps();
-    load.join(STREAMS, 200, JOINED_WITHIN)?;
+    load.join(plan.streams, plan.streams.min(200), JOINED_WITHIN)?;
     server.changing().rate(RATE)?;
 
     let mut draw = Draw(1);
@@ -60,21 +94,21 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
         for (reader, _) in stalled.extract_if(.., |(_, until)| *until <= now) {
             load.wake(reader)?;
         }
-        for _ in 0..LEAVING {
+        for _ in 0..plan.leaving {
             let open = load.open_readers();
             load.leave(open[draw.below(open.len())]);
         }
-        for _ in 0..STALLING {
+        for _ in 0..plan.stalling {
             let open = load.open_readers();
             let reader = open[draw.below(open.len())];
             load.stall(reader)?;
-            stalled.push((reader, now + draw.below(STALLED_WITHIN) as f64));
+            stalled.push((reader, now + draw.below(plan.stalled_within) as f64));
         }
-        while load.open_readers().len() + load.connecting() + stalled.len() < STREAMS {
+        while load.open_readers().len() + load.connecting() + stalled.len() < plan.streams {
             load.open()?;
             joins += 1;
         }
-        load.run(ROUND)?;
+        load.run(plan.round)?;
         memory.push((clock(), observed.memory()?));
     }
     for (reader, _) in stalled {
@@ -87,7 +121,7 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     while wait::now() < until {
         load.run(Duration::from_millis(500))?;
         converged = load.digests().iter().filter(|digest| **digest == truth).count();
-        if converged == STREAMS {
+        if converged == plan.streams {
             break;
         }
     }
@@ -97,15 +131,15 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     let tally = load.tally();
     let mean = |from: f64, to: f64| {
         let minute = memory.iter().filter(|(at, _)| (from..to).contains(at));
-        median(&minute.map(|(_, kib)| kib / 1024.0).collect::<Vec<_>>()).unwrap_or(0.0)
+        median(&minute.map(|(_, kib)| kib / 1024.0).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
     };
     let length = settings.soak.as_secs_f64();
-    let first = mean(0.0, 60.0);
+    let first = mean(0.0, plan.compared);
     Ok(vec![
         Figure::new(scenario, "memory in the first minute", "MiB").of(first),
         Figure::new(scenario, "memory in the last minute", "MiB")
-            .of(mean(length - 60.0, f64::INFINITY))
-            .bar(Bar::Near(first)),
+            .of(mean(length - plan.compared, f64::INFINITY))
+            .bar(Bar::near(first)),
         Figure::new(scenario, "peak memory", "MiB").of(observed.peak_memory()? / 1024.0),
         Figure::new(scenario, "joins", "readers").of(joins as f64),
         Figure::new(scenario, "watches asked upstream", "requests")
@@ -118,6 +152,6 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
             .bar(Bar::Exactly(0.0)),
         Figure::new(scenario, "converged at the end", "readers")
             .of(converged as f64)
-            .bar(Bar::Exactly(STREAMS as f64)),
+            .bar(Bar::Exactly(plan.streams as f64)),
     ])
 }

@@ -4,114 +4,295 @@ use std::time::Duration;
 
 use crate::bench::BenchError;
 use crate::bench::figures::{Bar, Figure};
-use crate::bench::load::Load;
+use crate::bench::load::{Load, Receipt};
 use crate::bench::servers::{self, Server};
-use crate::bench::statistics::percentile;
+use crate::bench::statistics::{median, percentile};
 use crate::wait;
 
 use super::{Settings, size};
 
-const LIVE: usize = 50;
-const RATE: f64 = 1_000.0;
 const JOINED_WITHIN: Duration = Duration::from_mins(1);
-/// How long a stalled reader is let be, in seconds.
-const WRITE_TIMEOUT: u64 = 5;
-/// How long what was sent may be on its way.
+/// How long what was sent may be on its way; what takes longer never came.
 const ARRIVED_WITHIN: Duration = Duration::from_secs(20);
+/// How long what is delivered at all may follow the last change.
+const REST_WITHIN: Duration = Duration::from_secs(2);
+/// How much later than its deadline a stalled reader may be cut, in seconds, and how much later is looked at.
+const CUT_LATE: f64 = 2.0;
+const CUT_WATCHED: f64 = 5.0;
+/// Differences of times below this are the scheduler's, in milliseconds.
+const TIME_NOISE: f64 = 2.0;
+/// Differences of memory below this are the allocator's, in KiB.
+const MEMORY_NOISE: f64 = 2_048.0;
+
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    readers: usize,
+    changes: u64,
+    /// Changes a second.
+    rate: f64,
+    /// How long a stalled reader is let be, in seconds; `None` if the gateway has no such deadline.
+    write_timeout: Option<u32>,
+    /// How long changes are awaited before anything is measured.
+    settle: Duration,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Measured {
-    /// Seconds until all live readers had what they were owed.
-    wall: f64,
+    /// Milliseconds from the last change's write until all live readers have it; infinite if they never had.
+    arrival: f64,
     cpu: f64,
     high_delay: f64,
     /// What the memory grew by, in KiB.
     grown: f64,
-    /// After how many seconds the stalled one's connection was gone on the server's side.
-    cut: Option<f64>,
+    /// After how many seconds the stalled one's connection was gone on the server's side; infinite if it never was.
+    cut: f64,
+    /// The share of changes times live readers that was delivered.
     delivered: f64,
 }
 
 pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
-    let changes = if settings.quick { 4_000 } else { 20_000 };
-    let deadline = WRITE_TIMEOUT.to_string();
-    let flags: &[&str] = if servers::knows_flag(&settings.gateway, "--write-timeout")? {
-        &["--write-timeout", &deadline]
-    } else {
-        &[]
+    let pick = |full: u32, quick, smoke| settings.effort.pick(full, quick, smoke);
+    let has_deadline = servers::knows_flag(&settings.gateway, "--write-timeout")?;
+    let plan = Plan {
+        readers: pick(50, 50, 5) as usize,
+        changes: u64::from(pick(20_000, 4_000, 1_000)),
+        rate: f64::from(pick(1_000, 1_000, 500)),
+        write_timeout: has_deadline.then(|| pick(5, 5, 1)),
+        settle: Duration::from_millis(u64::from(pick(1_000, 1_000, 200))),
     };
     let mut runs = Vec::new();
     for _ in 0..settings.runs {
-        let without = measure(settings, flags, changes, false)?;
-        let with = measure(settings, flags, changes, true)?;
+        let without = measure(settings, plan, false)?;
+        let with = measure(settings, plan, true)?;
         runs.push((without, with));
     }
-    let figure = |name: &str, unit, of: fn(&Measured) -> f64| {
+    Ok(figures(scenario, plan, &runs))
+}
+
+/// Of runs without the stalled reader, and with it.
+fn figures(scenario: &'static str, plan: Plan, runs: &[(Measured, Measured)]) -> Vec<Figure> {
+    let with = |name: &str, unit, of: fn(&Measured) -> f64| {
         let mut figure = Figure::new(scenario, name, unit);
         figure.gateway = runs.iter().map(|(_, with)| of(with)).collect();
         figure
     };
-    let without = |of: fn(&Measured) -> f64| {
-        let values: Vec<f64> = runs.iter().map(|(without, _)| of(without)).collect();
-        crate::bench::statistics::median(&values).unwrap_or(0.0)
+    let without = |name: &str, unit, of: fn(&Measured) -> f64| {
+        let mut figure = Figure::new(scenario, format!("{name}, without the stalled one"), unit);
+        figure.gateway = runs.iter().map(|(without, _)| of(without)).collect();
+        figure
     };
-    let mut figures = vec![
-        figure("50 live readers have it all after", "s", |run| run.wall)
-            .bar(Bar::Near(without(|run| run.wall))),
-        figure("CPU", "s", |run| run.cpu).bar(Bar::Near(without(|run| run.cpu))),
-        figure("write to receipt of the 50, p99", "ms", |run| run.high_delay),
-        Figure::new(scenario, "the same without the stalled one", "ms").of(without(|run| run.high_delay)),
-        figure("delivered of changes × live readers", "share", |run| {
-            run.delivered
+    let base = |of: fn(&Measured) -> f64| {
+        let values: Vec<f64> = runs.iter().map(|(without, _)| of(without)).collect();
+        median(&values).unwrap_or(f64::INFINITY)
+    };
+    let near = |of: fn(&Measured) -> f64| Bar::Near {
+        value: base(of),
+        noise: TIME_NOISE,
+    };
+    let arrival = "last change to receipt by all live readers";
+    let high_delay = "write to receipt of the live readers, p99";
+    let grown = "memory grown";
+    let delivered = "delivered of changes × live readers";
+    let cut = plan.write_timeout.map_or_else(
+        || "cut after".to_owned(),
+        |timeout| format!("cut after (--write-timeout {timeout})"),
+    );
+    let latest = plan
+        .write_timeout
+        .map_or(0.0, |timeout| f64::from(timeout) + CUT_LATE);
+    vec![
+        with(arrival, "ms", |run| run.arrival).bar(near(|run| run.arrival)),
+        without(arrival, "ms", |run| run.arrival),
+        with(high_delay, "ms", |run| run.high_delay).bar(near(|run| run.high_delay)),
+        without(high_delay, "ms", |run| run.high_delay),
+        with("CPU", "s", |run| run.cpu).bar(Bar::near(base(|run| run.cpu))),
+        without("CPU", "s", |run| run.cpu),
+        with(delivered, "share", |run| run.delivered).bar(Bar::Exactly(1.0)),
+        without(delivered, "share", |run| run.delivered).bar(Bar::Exactly(1.0)),
+        with(grown, "KiB", |run| run.grown).bar(Bar::NoMoreThan {
+            // What it shrank by is no measure.
+            value: base(|run| run.grown).max(0.0),
+            noise: MEMORY_NOISE,
         }),
-        figure("memory grown", "KiB", |run| run.grown),
-        Figure::new(scenario, "the same without the stalled one", "KiB").of(without(|run| run.grown)),
-    ];
-    let cuts: Vec<f64> = runs.iter().filter_map(|(_, with)| with.cut).collect();
-    if !cuts.is_empty() {
-        let name = format!("cut after (--write-timeout {WRITE_TIMEOUT})");
-        let mut cut = Figure::new(scenario, name, "s").bar(Bar::AtMost(WRITE_TIMEOUT as f64 + 2.0));
-        cut.gateway = cuts;
-        figures.push(cut);
-    }
-    Ok(figures)
+        without(grown, "KiB", |run| run.grown),
+        with(&cut, "s", |run| run.cut).bar(Bar::AtMost(latest)),
+    ]
 }
 
-fn measure(settings: &Settings, flags: &[&str], changes: u64, stalled: bool) -> Result<Measured, BenchError> {
-    let mut server = Server::start(&settings.gateway(flags), size(1_000))?;
+fn measure(settings: &Settings, plan: Plan, stalled: bool) -> Result<Measured, BenchError> {
+    let deadline = plan.write_timeout.map(|timeout| timeout.to_string());
+    let flags: Vec<&str> = deadline
+        .iter()
+        .flat_map(|timeout| ["--write-timeout", timeout])
+        .collect();
+    let mut server = Server::start(&settings.gateway(&flags), size(1_000))?;
     let observed = server.observed();
     let mut load = Load::new(server.source())?;
-    load.join(LIVE, LIVE, JOINED_WITHIN)?;
-    let mut frozen = Load::new(server.source())?;
+    load.join(plan.readers, plan.readers, JOINED_WITHIN)?;
+    // With hardly a buffer of its own it is felt as soon as it stalls.
+    let mut frozen = Load::new(server.source())?.small_buffers();
     if stalled {
         frozen.join(1, 1, JOINED_WITHIN)?;
         frozen.stall(0)?;
     }
-    load.run(Duration::from_secs(1))?;
+    load.run(plan.settle)?;
     let (memory, cpu, files) = (observed.memory()?, observed.cpu()?, observed.files()?);
-    let begun = load.tally().live;
+    let (begun, changed) = (load.tally().live, server.changing().changes()?);
     load.measure();
-    server.changing().burst(changes, RATE)?;
+    server.changing().burst(plan.changes, plan.rate)?;
     let clock = wait::stopwatch();
-    let expected = begun + changes * LIVE as u64;
-    let until = wait::now() + Duration::from_secs_f64(changes as f64 / RATE) + ARRIVED_WITHIN;
-    let mut cut = None;
-    while load.tally().live < expected && wait::now() < until {
-        load.run(Duration::from_millis(20))?;
-        if stalled && cut.is_none() && observed.files()? < files {
-            cut = Some(clock());
+    let burst = plan.changes as f64 / plan.rate;
+    let until = wait::now() + Duration::from_secs_f64(burst) + ARRIVED_WITHIN;
+    let mut cut = f64::INFINITY;
+    let mut watch = |load: &mut Load, time: Duration| {
+        load.run(time)?;
+        if stalled && cut.is_infinite() && observed.files()? < files {
+            cut = clock();
         }
+        Ok::<(), BenchError>(())
+    };
+
+    let mut last = None;
+    let mut arrived: Option<f64> = None;
+    while arrived.is_none() && wait::now() < until {
+        watch(&mut load, Duration::from_millis(20))?;
+        let changing = server.changing();
+        if last.is_none() && clock() >= burst && changing.changes()? >= changed + plan.changes {
+            last = Some(changing.count("newest")?);
+        }
+        arrived = last.and_then(|last| milliseconds_until_all_have(last, load.newest_of_all()));
     }
-    let wall = clock();
-    load.no_failure()?;
+    let expected = begun + plan.changes * plan.readers as u64;
+    let until = wait::now() + REST_WITHIN;
+    while load.tally().live < expected && wait::now() < until {
+        watch(&mut load, Duration::from_millis(20))?;
+    }
+    let (cpu, grown) = (observed.cpu()? - cpu, observed.memory()? - memory);
     let mut delays = load.measured();
     delays.sort_unstable();
+    let delivered = load.tally().live - begun;
+    // The changes may be over before its deadline is.
+    let watched = f64::from(plan.write_timeout.unwrap_or(0)) + CUT_WATCHED;
+    while stalled && clock() < watched && observed.files()? >= files {
+        watch(&mut load, Duration::from_millis(20))?;
+    }
+    watch(&mut load, Duration::ZERO)?;
+    load.no_failure()?;
     Ok(Measured {
-        wall,
-        cpu: observed.cpu()? - cpu,
-        high_delay: percentile(&delays, 0.99).unwrap_or(0) as f64 / 1e6,
-        grown: observed.memory()? - memory,
+        arrival: arrived.unwrap_or(f64::INFINITY),
+        cpu,
+        high_delay: percentile(&delays, 0.99).map_or(f64::INFINITY, |delay| delay as f64 / 1e6),
+        grown,
         cut,
-        delivered: (load.tally().live - begun) as f64 / (changes * LIVE as u64) as f64,
+        delivered: delivered as f64 / (plan.changes * plan.readers as u64) as f64,
     })
+}
+
+/// From the stamp of the last change to its receipt by all readers, if all have it.
+fn milliseconds_until_all_have(last: u64, receipt: Option<Receipt>) -> Option<f64> {
+    let receipt = receipt?;
+    (receipt.stamp >= last).then(|| receipt.at.saturating_sub(last) as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: Measured = Measured {
+        arrival: 3.0,
+        cpu: 4.0,
+        high_delay: 5.0,
+        grown: 300.0,
+        cut: 5.2,
+        delivered: 1.0,
+    };
+
+    const PLAN: Plan = Plan {
+        readers: 50,
+        changes: 20_000,
+        rate: 1_000.0,
+        write_timeout: Some(5),
+        settle: Duration::ZERO,
+    };
+
+    fn missed(without: Measured, with: Measured) -> Vec<String> {
+        let figures = figures("stalled", PLAN, &[(without, with)]);
+        let missed = figures
+            .into_iter()
+            .filter(|figure| figure.is_reached() == Some(false));
+        missed.map(|figure| figure.name).collect()
+    }
+
+    #[test]
+    fn whatever_the_stalled_reader_costs_the_others_is_missed() {
+        assert_eq!(missed(FINE, FINE), [""; 0]);
+        let arrival = "last change to receipt by all live readers";
+        let cases = [
+            (Measured { arrival: 5.1, ..FINE }, arrival),
+            (
+                Measured {
+                    arrival: f64::INFINITY,
+                    ..FINE
+                },
+                arrival,
+            ),
+            (Measured { cpu: 4.9, ..FINE }, "CPU"),
+            (
+                Measured {
+                    high_delay: 7.1,
+                    ..FINE
+                },
+                "write to receipt of the live readers, p99",
+            ),
+            (
+                Measured {
+                    delivered: 0.999,
+                    ..FINE
+                },
+                "delivered of changes × live readers",
+            ),
+            (
+                Measured {
+                    grown: 2_400.0,
+                    ..FINE
+                },
+                "memory grown",
+            ),
+            (Measured { cut: 7.1, ..FINE }, "cut after (--write-timeout 5)"),
+            (
+                Measured {
+                    cut: f64::INFINITY,
+                    ..FINE
+                },
+                "cut after (--write-timeout 5)",
+            ),
+        ];
+        for (with, name) in cases {
+            assert_eq!(missed(FINE, with), [name], "{with:?}");
+        }
+    }
+
+    #[test]
+    fn two_runs_that_never_arrive_are_not_as_fast_as_each_other() {
+        let never = Measured {
+            arrival: f64::INFINITY,
+            ..FINE
+        };
+        assert_eq!(
+            missed(never, never),
+            ["last change to receipt by all live readers"]
+        );
+    }
+
+    #[test]
+    fn arrival_is_that_of_the_last_reader() {
+        let receipt = |stamp, at| Some(Receipt { stamp, at });
+        assert_eq!(milliseconds_until_all_have(9, None), None);
+        assert_eq!(milliseconds_until_all_have(9, receipt(8, 5_000_000)), None);
+        assert_eq!(
+            milliseconds_until_all_have(1_000_000, receipt(1_000_000, 3_500_000)),
+            Some(2.5)
+        );
+    }
 }

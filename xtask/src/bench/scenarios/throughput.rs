@@ -21,7 +21,7 @@ const LONGEST_LINE: usize = 8 * 1024 * 1024;
 
 pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Figure>, BenchError> {
     let body = body()?;
-    let rounds = if settings.quick { 20 } else { 200 };
+    let rounds = settings.effort.pick(200, 20, 1);
     let mut decoding = Figure::new(scenario, "decoding a watch", "MB/s");
     let mut projecting = Figure::new(scenario, "projecting objects", "MB/s");
     for _ in 0..settings.runs {
