@@ -193,7 +193,8 @@ impl GatewayBuilder {
     }
 
     /// How many streams the gateway serves at once; at least 1. Default: any number. One more is told
-    /// `UPSTREAM_UNAVAILABLE`, with a time to come back after.
+    /// `UPSTREAM_UNAVAILABLE`, with a time to come back after, before anybody is asked who is calling. A stream counts from
+    /// its request on, also while its caller is being resolved.
     pub fn max_streams(mut self, streams: usize) -> Self {
         self.limits.streams = Some(streams);
         self

@@ -21,20 +21,32 @@ impl Limits {
         self.streams_per_caller.is_some()
     }
 
-    /// Whether one more may come.
-    pub(super) fn admit(&self, streams: usize, of_caller: usize, jitter: &Jitter) -> Result<(), StreamError> {
-        let refuse = |message| {
-            Err(StreamError::unavailable(
-                message,
-                Some(RETRY_AFTER + jitter.within(RETRY_AFTER)),
-            ))
-        };
-        if self.streams_per_caller.is_some_and(|limit| of_caller >= limit) {
-            return refuse("you have as many streams open as one caller may have; close one");
-        }
+    /// Whether one more may come beside so many, whoever it is.
+    ///
+    /// # Errors
+    /// What the stream ends with.
+    pub(super) fn admit(&self, streams: usize, jitter: &Jitter) -> Result<(), StreamError> {
         if self.streams.is_some_and(|limit| streams >= limit) {
-            return refuse("the gateway serves as many streams as it may");
+            return Err(refusal("the gateway serves as many streams as it may", jitter));
         }
         Ok(())
     }
+
+    /// Whether a caller may have one more beside so many.
+    ///
+    /// # Errors
+    /// What the stream ends with.
+    pub(super) fn admit_of_caller(&self, of_caller: usize, jitter: &Jitter) -> Result<(), StreamError> {
+        if self.streams_per_caller.is_some_and(|limit| of_caller >= limit) {
+            return Err(refusal(
+                "you have as many streams open as one caller may have; close one",
+                jitter,
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn refusal(message: &'static str, jitter: &Jitter) -> StreamError {
+    StreamError::unavailable(message, Some(RETRY_AFTER + jitter.within(RETRY_AFTER)))
 }

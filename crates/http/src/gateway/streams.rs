@@ -2,8 +2,8 @@
 //!
 //! # Policy
 //! - A stream registers when it begins, so that nothing that is said to all streams passes it by.
-//! - It counts against the limits from when it is known who calls, until it is gone: one whose last event is not taken
-//!   yet is still there.
+//! - It counts against the limit in all from then on, and against its caller's from when it is known who calls, until it is
+//!   gone: one whose last event is not taken yet is still there.
 //! - What is said to a stream is left in its [`Member`], and the stream's task is woken.
 
 use std::collections::HashMap;
@@ -39,9 +39,7 @@ pub(crate) struct Streams {
 #[derive(Default)]
 struct State {
     members: HashMap<u64, Arc<Member>>,
-    /// How many are known by their caller.
-    entered: usize,
-    /// The same by caller, where that is limited.
+    /// How many of each caller are known, where that is limited.
     by_caller: HashMap<Subject, usize>,
     latest_recheck: Option<Instant>,
     drain: Option<Drain>,
@@ -152,8 +150,7 @@ impl Streams {
         }
         let caller = request.principal.subject();
         let of_caller = state.by_caller.get(caller).copied().unwrap_or_default();
-        self.limits.admit(state.entered, of_caller, &self.jitter)?;
-        state.entered += 1;
+        self.limits.admit_of_caller(of_caller, &self.jitter)?;
         if self.limits.has_per_caller() {
             match state.by_caller.get_mut(caller) {
                 Some(count) => *count += 1,
@@ -169,7 +166,6 @@ impl Streams {
         let mut state = self.state();
         state.members.remove(&member.id);
         if let Some(request) = member.request() {
-            state.entered -= 1;
             let caller = request.principal.subject();
             if let Some(count) = state.by_caller.get_mut(caller) {
                 *count -= 1;
@@ -192,7 +188,7 @@ impl Drain {
         const SHORTEST: Duration = Duration::from_millis(500);
         StreamError::unavailable(
             "the gateway is shutting down",
-            Some(SHORTEST + jitter.within(self.spread)),
+            Some(SHORTEST.saturating_add(jitter.within(self.spread))),
         )
     }
 }
@@ -237,7 +233,7 @@ impl Place {
     /// Registers a stream.
     ///
     /// # Errors
-    /// Where the gateway is shutting down.
+    /// Where the gateway is shutting down, or there are too many streams.
     pub(crate) fn register(host: &Arc<Host>) -> Result<Self, StreamError> {
         let member = Arc::new(Member {
             id: host.feeds.next_stream(),
@@ -249,6 +245,9 @@ impl Place {
         if let Some(drain) = state.drain {
             return Err(drain.refusal(&host.streams.jitter));
         }
+        host.streams
+            .limits
+            .admit(state.members.len(), &host.streams.jitter)?;
         state.members.insert(member.id, Arc::clone(&member));
         drop(state);
         Ok(Self {
@@ -257,10 +256,10 @@ impl Place {
         })
     }
 
-    /// The caller is known: the stream counts from now on, and is observed.
+    /// The caller is known: the stream counts as theirs from now on, and is observed.
     ///
     /// # Errors
-    /// Where there are too many streams.
+    /// Where the gateway is shutting down, or the caller has too many streams.
     pub(crate) fn enter(&self, request: Request) -> Result<Arc<Request>, StreamError> {
         self.host.streams.enter(&request)?;
         let request = Arc::clone(self.member.request.get_or_init(|| Arc::new(request)));

@@ -164,6 +164,20 @@ async fn clients_are_spread_and_a_second_drain_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn any_spread_is_drawn_from() {
+    for spread in [Duration::ZERO, Duration::MAX] {
+        let (gateway, _questions, _script) = asked(|builder| builder);
+        let mut connection = get(&gateway, QUERY);
+        nothing_comes(&mut connection, MOMENT).await;
+        gateway.drain(spread);
+        let event = connection.only_event().await;
+        assert_eq!(code_of(&event), "UPSTREAM_UNAVAILABLE");
+        assert!(retry_after_ms(&event) >= 500, "{event}");
+        gateway.drained().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_takes_nothing_is_waited_for_until_its_connection_is_closed() {
     let (gateway, mut questions, mut script) = asked(|builder| builder);
     let mut connection = get(&gateway, QUERY);

@@ -31,7 +31,7 @@ async fn one_stream_too_many_is_told_to_come_back_and_costs_nothing() {
         .build()
         .unwrap();
     let mut open = Vec::new();
-    for user in ["ada", "ada", "bob"] {
+    for user in ["ada", "ada"] {
         let mut connection = get_as(&gateway, user, QUERY);
         nothing_comes(&mut connection, MOMENT).await;
         open.push(connection);
@@ -39,6 +39,11 @@ async fn one_stream_too_many_is_told_to_come_back_and_costs_nothing() {
     let asked = script.asked();
     let event = is_refused(get_as(&gateway, "ada", QUERY)).await;
     assert!(event.contains("one caller"), "{event}");
+    assert_eq!(script.asked(), asked);
+    let mut connection = get_as(&gateway, "bob", QUERY);
+    nothing_comes(&mut connection, MOMENT).await;
+    open.push(connection);
+    let asked = script.asked();
     let event = is_refused(get_as(&gateway, "eve", QUERY)).await;
     assert!(event.contains("as many streams as it may"), "{event}");
     assert_eq!(script.asked(), asked);
@@ -50,7 +55,10 @@ async fn one_stream_too_many_is_told_to_come_back_and_costs_nothing() {
     drop(open.remove(0));
     let mut again = get_as(&gateway, "ada", QUERY);
     nothing_comes(&mut again, MOMENT).await;
-    is_refused(get_as(&gateway, "ada", QUERY)).await;
+    is_refused(get_as(&gateway, "eve", QUERY)).await;
+    open.remove(1);
+    let event = is_refused(get_as(&gateway, "ada", QUERY)).await;
+    assert!(event.contains("one caller"), "{event}");
     drop((open, again));
     tokio::time::sleep(MOMENT).await;
     while let Some(opening) = script.try_next_open() {
@@ -102,6 +110,43 @@ async fn a_place_is_free_again_after_every_kind_of_end() {
         script.next_open().await.accept_with([], "1")
     });
     assert_eq!(types, ["reset", "synced"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_whose_caller_is_being_resolved_count_in_all_and_for_nobody() {
+    let (upstream, script) = ScriptedUpstream::new();
+    let resolver = Seam::hangs();
+    let gateway = builder(&upstream)
+        .resolver(resolver.clone())
+        .max_streams(2)
+        .max_streams_per_caller(1)
+        .build()
+        .unwrap();
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut connection = get(&gateway, QUERY);
+        nothing_comes(&mut connection, MOMENT).await;
+        open.push(connection);
+    }
+    assert_eq!(resolver.asked(), 2);
+    for _ in 0..100 {
+        let event = is_refused(get(&gateway, QUERY)).await;
+        assert!(event.contains("as many streams as it may"), "{event}");
+    }
+    assert_eq!(resolver.asked(), 2, "nobody is asked about one too many");
+    drop(open.pop());
+    let mut connection = get(&gateway, QUERY);
+    nothing_comes(&mut connection, MOMENT).await;
+    assert_eq!(resolver.asked(), 3);
+    is_refused(get(&gateway, QUERY)).await;
+    // Nobody could say who they are.
+    for connection in open.into_iter().chain([connection]) {
+        let event = is_refused(connection).await;
+        assert!(event.contains("who you are"), "{event}");
+    }
+    let mut connection = get(&gateway, QUERY);
+    nothing_comes(&mut connection, MOMENT).await;
+    assert_eq!(script.asked(), 0);
 }
 
 #[tokio::test(start_paused = true)]
