@@ -46,17 +46,18 @@ impl Sent {
 }
 
 impl Host {
-    /// Asks the authorizer about a stream's caller. Resolves to when that was sent.
+    /// Asks the authorizer about a stream's caller. Resolves to when that was sent; an authorizer that does not say when is
+    /// taken to have been asked at `asked`, which is to be before `trigger` was looked for.
     ///
     /// # Errors
     /// What the stream ends with.
     pub(super) async fn ask(
         &self,
         request: &Request,
+        asked: Instant,
         trigger: Option<Instant>,
         bound: Bound,
     ) -> Result<Instant, StreamError> {
-        let asked = Instant::now();
         let sent = Sent::default();
         let mark = |at| sent.mark(at);
         let check = Check::new(&request.principal, &request.scope)

@@ -31,9 +31,11 @@ impl Host {
     ) -> Result<Instant, StreamError> {
         loop {
             let known = member.latest_recheck();
+            // Before the trigger: a recheck in between must not seem to be before the question, which knows nothing of it.
+            let asked = Instant::now();
             // A recheck may have meant this stream before it could be found.
             let trigger = self.streams.latest_recheck();
-            let sent = self.ask(&request, trigger, Bound::FromSent).await?;
+            let sent = self.ask(&request, asked, trigger, Bound::FromSent).await?;
             let latest = member.latest_recheck();
             if latest == known || latest.is_some_and(|latest| latest < sent) {
                 return Ok(sent);

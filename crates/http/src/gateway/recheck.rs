@@ -50,7 +50,8 @@ impl Host {
         trigger: Instant,
         deadline: Instant,
     ) -> Result<(), StreamError> {
-        self.ask(&request, Some(trigger), Bound::Until(deadline)).await?;
+        self.ask(&request, Instant::now(), Some(trigger), Bound::Until(deadline))
+            .await?;
         let select = self.select_projection(&request);
         let Ok(now_granted) = tokio::time::timeout_at(deadline, select).await else {
             return Err(self.not_in_time("selecting the projection", self.spread_retry()));
