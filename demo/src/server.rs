@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use krm_stream_http::{Listener, handshaking, serve};
+use krm_stream_http::{ConnectionGuard, Listener, handshaking, serve};
 use krm_stream_protocol::{BoxFuture, Diagnostics};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
@@ -100,8 +100,8 @@ impl<L: Listener> Listener for Counting<L> {
     type Handshake = BoxFuture<'static, io::Result<Counted<L::Io>>>;
     type Address = L::Address;
 
-    async fn accept(&mut self) -> io::Result<(Self::Handshake, L::Address)> {
-        let (handshake, address) = self.listener.accept().await?;
+    async fn accept(&mut self, guard: &ConnectionGuard) -> io::Result<(Self::Handshake, L::Address)> {
+        let (handshake, address) = self.listener.accept(guard).await?;
         let open = self.counting.opened();
         let counted = async move {
             let io = handshake.await.inspect_err(crate::tls::handshake_failed)?;

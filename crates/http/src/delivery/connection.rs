@@ -40,8 +40,9 @@ impl Connection {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn guard_io(&self) {
-        self.state().is_io_guarded = true;
+    /// A transport is guarded. Returns whether another one of the connection was before.
+    pub(super) fn guard_io(&self) -> bool {
+        std::mem::replace(&mut self.state().is_io_guarded, true)
     }
 
     pub(super) fn is_io_guarded(&self) -> bool {

@@ -9,8 +9,10 @@ use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{BoundedExecutor, BoundedIo, Capability, Connection, Probe};
+use crate::serve::HttpService;
 
 /// What hyper and h2 have taken and the socket has not can no longer be merged with what comes, or be recalled.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -76,10 +78,36 @@ impl ConnectionGuard {
         &self.connection
     }
 
-    /// Guards the transport: a socket, or a TLS stream over one.
+    /// Guards the transport. Where something with a buffer of its own is spoken over a socket, TLS say, guard the socket and
+    /// put the rest over it, since only the socket says what it took:
+    ///
+    /// ```no_run
+    /// # use krm_stream_http::{ConnectionGuard, Gateway};
+    /// # async fn accepted(socket: tokio::net::TcpStream, acceptor: tokio_rustls::TlsAcceptor, gateway: Gateway) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let guard = ConnectionGuard::new();
+    /// let io = acceptor.accept(guard.io(socket)).await?;
+    /// guard.serve_connection(io, gateway).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where the TLS stream alone is guarded, a reader that takes a little now and then may live for up to four write
+    /// timeouts in place of one. What is guarded first keeps the time; a guard over it leaves that to it.
     pub fn io<I>(&self, io: I) -> BoundedIo<I> {
-        self.connection.guard_io();
-        BoundedIo::new(io, Arc::clone(&self.connection))
+        let is_guarded_below = self.connection.guard_io();
+        BoundedIo::new(io, Arc::clone(&self.connection), is_guarded_below)
+    }
+
+    /// Serves the connection, as [`serve_connection`](crate::serve_connection) does, with what was guarded before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection and drops its streams.
+    pub fn serve_connection<I, S>(&self, io: I, service: S) -> crate::Connection
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: HttpService,
+    {
+        crate::Connection::new(self, io, service)
     }
 
     /// A tower service as hyper wants it. Each request tells the gateway that its connection is guarded.

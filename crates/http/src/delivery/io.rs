@@ -17,16 +17,19 @@ use crate::settings::CHUNK_BYTES;
 /// The clock starts when a write or a flush has to wait. It starts anew when 64 KiB were taken since, and stops when a
 /// flush completes. A byte now and then changes nothing, and a connection with nothing to write has no clock.
 ///
-/// The flush of a socket completes as soon as everything pending was taken. A TLS stream has a buffer of its own, of
-/// 64 KiB in rustls, and what is in it is not taken yet; but what came into it last has its own time. So a reader over TLS
-/// that takes a byte now and then may be cut only after two or three timeouts where new chunks are small; one that takes a
-/// chunk of 64 KiB in each is never cut.
+/// A socket says what it took, so it is the socket that should be guarded, whatever is spoken over it. A TLS stream has a
+/// buffer of its own, of 64 KiB in rustls: it says what came into that, and its flush completes when all of it was taken,
+/// but what came last has its own time. Where only the TLS stream is guarded, a reader that takes a byte now and then may
+/// be cut only after two to four timeouts where new chunks are small; one that takes a chunk of 64 KiB in each is never
+/// cut. See [`ConnectionGuard::io`](crate::ConnectionGuard::io).
 #[derive(Debug)]
 pub struct BoundedIo<I> {
     io: I,
     connection: Arc<Connection>,
     /// What was read already, and is to be read again.
     put_back: Vec<u8>,
+    /// Whether what is below has a guard, which keeps the time.
+    is_guarded_below: bool,
     clock: Option<Clock>,
 }
 
@@ -101,11 +104,12 @@ impl Clock {
 }
 
 impl<I> BoundedIo<I> {
-    pub(super) fn new(io: I, connection: Arc<Connection>) -> Self {
+    pub(super) fn new(io: I, connection: Arc<Connection>, is_guarded_below: bool) -> Self {
         Self {
             io,
             connection,
             put_back: Vec::new(),
+            is_guarded_below,
             clock: None,
         }
     }
@@ -135,6 +139,9 @@ impl<I> BoundedIo<I> {
 
     /// Something is pending and was not taken just now.
     fn waits<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if self.is_guarded_below {
+            return Poll::Pending;
+        }
         let Some(write_timeout) = self.connection.write_timeout() else {
             return Poll::Pending;
         };

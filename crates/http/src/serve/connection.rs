@@ -25,7 +25,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 const LAST_HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Serves one connection, over HTTP/1.1 or HTTP/2 as its client chooses, so that delivery can be bounded: for a host's own
-/// accept loop. `io` is a socket, or a TLS stream over one; see [`prepare_socket`](crate::prepare_socket).
+/// accept loop. `io` is a socket; see [`prepare_socket`](crate::prepare_socket). For TLS over one, guard the socket:
+/// [`ConnectionGuard::io`].
 ///
 /// A client has 10 s for the head of each request, and an HTTP/2 connection without streams is closed after two minutes.
 ///

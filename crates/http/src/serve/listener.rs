@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::prepare_socket;
+use crate::delivery::{BoundedIo, ConnectionGuard};
 
 /// Where connections come from. A `TcpListener` is one; [`handshaking`] makes one that speaks TLS of it.
 pub trait Listener: Send + 'static {
@@ -18,7 +19,9 @@ pub trait Listener: Send + 'static {
     /// Who is at the other end.
     type Address: Clone + Send + Sync + 'static;
 
-    /// The next connection.
+    /// The next connection. `guard` is its own: whoever speaks TLS, or anything else that has a buffer, speaks it over
+    /// [`guard.io(socket)`](ConnectionGuard::io), so that it is the socket that bounds delivery. A plain socket needs
+    /// nothing.
     ///
     /// # Errors
     /// That of the operating system. The listener is asked again: at once where a single connection failed, otherwise
@@ -26,7 +29,10 @@ pub trait Listener: Send + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future must lose no connection.
-    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Handshake, Self::Address)>> + Send;
+    fn accept(
+        &mut self,
+        guard: &ConnectionGuard,
+    ) -> impl Future<Output = io::Result<(Self::Handshake, Self::Address)>> + Send;
 }
 
 impl Listener for TcpListener {
@@ -34,7 +40,7 @@ impl Listener for TcpListener {
     type Handshake = Ready<io::Result<TcpStream>>;
     type Address = SocketAddr;
 
-    async fn accept(&mut self) -> io::Result<(Self::Handshake, SocketAddr)> {
+    async fn accept(&mut self, _: &ConnectionGuard) -> io::Result<(Self::Handshake, SocketAddr)> {
         let (socket, address) = accept_prepared(self).await?;
         Ok((ready(Ok(socket)), address))
     }
@@ -54,7 +60,8 @@ pub struct Handshaking<F> {
     handshake: F,
 }
 
-/// Begins each connection of `listener` with a handshake, beside the accepting of others:
+/// Begins each connection of `listener` with a handshake, beside the accepting of others. `handshake` gets the socket in
+/// its guard: delivery is bounded as in cleartext, whatever is buffered above.
 ///
 /// ```
 /// # async fn listen(acceptor: tokio_rustls::TlsAcceptor, router: axum::Router) -> std::io::Result<()> {
@@ -73,7 +80,7 @@ pub const fn handshaking<F>(listener: TcpListener, handshake: F) -> Handshaking<
 
 impl<F, H, I> Listener for Handshaking<F>
 where
-    F: FnMut(TcpStream) -> H + Send + 'static,
+    F: FnMut(BoundedIo<TcpStream>) -> H + Send + 'static,
     H: Future<Output = io::Result<I>> + Send + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -81,8 +88,8 @@ where
     type Handshake = H;
     type Address = SocketAddr;
 
-    async fn accept(&mut self) -> io::Result<(H, SocketAddr)> {
+    async fn accept(&mut self, guard: &ConnectionGuard) -> io::Result<(H, SocketAddr)> {
         let (socket, address) = accept_prepared(&self.listener).await?;
-        Ok(((self.handshake)(socket), address))
+        Ok(((self.handshake)(guard.io(socket)), address))
     }
 }

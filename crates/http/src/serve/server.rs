@@ -131,14 +131,18 @@ where
         let (ending, ended) = watch::channel(());
         let mut connections = JoinSet::new();
         loop {
+            let guard = match write_timeout {
+                Some(write_timeout) => ConnectionGuard::new().with_write_timeout(write_timeout),
+                None => ConnectionGuard::new(),
+            };
             tokio::select! {
                 biased;
                 () = &mut end => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept(&guard) => match accepted {
                     Ok((handshake, address)) => {
                         let service = WithPeer { service: service.clone(), peer: PeerAddress(address) };
-                        connections.spawn(serve_accepted(handshake, service, write_timeout, ended.clone()));
+                        connections.spawn(serve_accepted(guard, handshake, service, ended.clone()));
                     }
                     Err(error) => {
                         diagnosing.report("accepting a connection", None, &error);
@@ -165,9 +169,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn serve_accepted<H, I, S>(
+    guard: ConnectionGuard,
     handshake: H,
     service: S,
-    write_timeout: Option<Duration>,
     mut ended: watch::Receiver<()>,
 ) where
     H: Future<Output = io::Result<I>>,
@@ -181,10 +185,6 @@ async fn serve_accepted<H, I, S>(
             Ok(Err(_)) | Err(_) => return,
         },
         _ = ended.changed() => return,
-    };
-    let guard = match write_timeout {
-        Some(write_timeout) => ConnectionGuard::new().with_write_timeout(write_timeout),
-        None => ConnectionGuard::new(),
     };
     let mut connection = pin!(Connection::new(&guard, io, service));
     // How a connection ended is of no interest: a browser that left, mostly.

@@ -18,4 +18,5 @@ mod serve;
 mod sockets;
 mod stalled;
 mod support;
+mod trickling;
 mod writes;

@@ -7,14 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use krm_stream_http::{Gateway, Listener, serve};
+use krm_stream_http::{BoundedIo, ConnectionGuard, Gateway, Listener, serve};
 use krm_stream_protocol::WatchEvent;
-use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::server::TlsStream;
 
-use super::support::{Client, Host, Kind, PATH, Reports, Sizes, config_map, eventually, request};
+use super::support::{
+    Client, Host, Kind, PATH, Reports, Sizes, config_map, eventually, request, tls_acceptor, tls_connector,
+};
 
 /// Connections in memory, and errors between them.
 struct InMemory {
@@ -26,7 +30,7 @@ impl Listener for InMemory {
     type Handshake = std::future::Ready<io::Result<DuplexStream>>;
     type Address = ();
 
-    async fn accept(&mut self) -> io::Result<(Self::Handshake, ())> {
+    async fn accept(&mut self, _: &ConnectionGuard) -> io::Result<(Self::Handshake, ())> {
         match self.accepted.recv().await {
             Some(accepted) => Ok((std::future::ready(Ok(accepted?)), ())),
             None => pending().await,
@@ -207,7 +211,7 @@ impl Listener for Shaking {
     type Handshake = std::pin::Pin<Box<dyn Future<Output = io::Result<DuplexStream>> + Send>>;
     type Address = ();
 
-    async fn accept(&mut self) -> io::Result<(Self::Handshake, ())> {
+    async fn accept(&mut self, _: &ConnectionGuard) -> io::Result<(Self::Handshake, ())> {
         loop {
             let next = self.0.lock().unwrap().pop_front();
             match next {
@@ -247,5 +251,56 @@ async fn a_handshake_that_hangs_is_given_up_and_delays_nobody() {
         .await
         .unwrap();
     assert_eq!(began.elapsed().as_secs(), 10);
+    task.abort();
+}
+
+/// Connections in memory, by TLS.
+struct ByTls(mpsc::UnboundedReceiver<DuplexStream>);
+
+impl Listener for ByTls {
+    type Io = TlsStream<BoundedIo<DuplexStream>>;
+    type Handshake = tokio_rustls::Accept<BoundedIo<DuplexStream>>;
+    type Address = ();
+
+    async fn accept(&mut self, guard: &ConnectionGuard) -> io::Result<(Self::Handshake, ())> {
+        match self.0.recv().await {
+            Some(accepted) => Ok((tls_acceptor().accept(guard.io(accepted)), ())),
+            None => pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_by_tls_has_ten_seconds_for_the_handshake_and_ten_for_its_first_request() {
+    let host = Host::new();
+    let (connections, accepted) = mpsc::unbounded_channel();
+    let task = tokio::spawn(serve(ByTls(accepted), host.gateway.clone()).into_future());
+
+    // A record of the handshake that comes byte by byte: RFC 8446, section 5.1.
+    let (mut near, far) = duplex(1024);
+    connections.send(far).unwrap();
+    let began = Instant::now();
+    near.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+    while near.write_all(&[0]).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let took = began.elapsed();
+    assert!(
+        took.abs_diff(Duration::from_secs(10)) < Duration::from_secs(1),
+        "{took:?}"
+    );
+
+    let (near, far) = duplex(16 * 1024);
+    connections.send(far).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut silent = tls_connector().connect(name, near).await.unwrap();
+    let began = Instant::now();
+    let mut came = Vec::new();
+    let _ = silent.read_to_end(&mut came).await;
+    let took = began.elapsed();
+    assert!(
+        took.abs_diff(Duration::from_secs(10)) < Duration::from_secs(1),
+        "{took:?}"
+    );
     task.abort();
 }

@@ -28,16 +28,12 @@ impl Drop for Server {
     }
 }
 
-fn is_tls(kind: Kind) -> bool {
-    matches!(kind, Kind::Http1Tls | Kind::Http2Tls)
-}
-
 async fn server(kind: Kind, host: &Host) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let gateway = host.gateway.clone();
     let task = tokio::spawn(async move {
-        if is_tls(kind) {
+        if kind.is_tls() {
             let acceptor = tls_acceptor();
             serve(
                 handshaking(listener, move |socket| acceptor.accept(socket)),
@@ -59,7 +55,7 @@ async fn client(kind: Kind, address: SocketAddr, room: u32) -> Client {
     socket.set_nonblocking(true).unwrap();
     let socket = TcpStream::from_std(socket.into()).unwrap();
     let idle = tokio::spawn(std::future::pending());
-    if is_tls(kind) {
+    if kind.is_tls() {
         let name = tokio_rustls::rustls::pki_types::ServerName::try_from("localhost").unwrap();
         let io = tls_connector().connect(name, socket).await.unwrap();
         Client::over(kind, io, room, idle).await

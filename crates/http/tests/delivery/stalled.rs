@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::time::{Instant, sleep};
 
 use super::support::{
-    Client, Host, Kind, PATH, Rate, Seam, Sizes, Stream, Throttled, WRITE_TIMEOUT, config_map, eventually,
-    is_in_time,
+    Client, Guarded, Host, Kind, PATH, Rate, Seam, Sizes, Stream, Throttled, WRITE_TIMEOUT, config_map,
+    eventually, is_in_time,
 };
 
 /// A stream that has read its `reset` and has 2 MiB ahead of it.
@@ -104,7 +104,10 @@ async fn a_stream_with_nothing_to_say_lives_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn a_link_that_is_slow_and_keeps_the_pace_of_a_chunk_a_timeout_is_served() {
-    for kind in Kind::ALL {
+    for (kind, guarded) in Kind::ALL
+        .into_iter()
+        .flat_map(|kind| Guarded::ALL.map(|guarded| (kind, guarded)))
+    {
         let mut host = Host::new();
         // 64 KiB within 4 of the 5 s.
         let sizes = Sizes {
@@ -113,10 +116,11 @@ async fn a_link_that_is_slow_and_keeps_the_pace_of_a_chunk_a_timeout_is_served()
         };
         let rate = Rate::of(1_639);
         let link = |io| Throttled::new(io, &rate);
-        let mut client = Client::connect_through(kind, host.gateway.clone(), sizes, link).await;
+        let gateway = host.gateway.clone();
+        let mut client = Client::connect_guarding(kind, guarded, gateway, sizes, link, |io| io).await;
         let mut stream = with_much_ahead(&mut host, &mut client).await;
         let types = stream.types(2).await;
-        assert_eq!(types, ["added", "synced"], "{kind:?}");
+        assert_eq!(types, ["added", "synced"], "{kind:?} {guarded:?}");
         assert_eq!(host.timeouts(), 0);
     }
 }

@@ -12,6 +12,7 @@ mod scripted;
 #[expect(dead_code, reason = "other tests use more of it")]
 mod seams;
 mod throttled;
+mod watched;
 mod wire;
 
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub(crate) use recorder::{Recorder, Reports};
 pub(crate) use scripted::{Script, ScriptedUpstream};
 pub(crate) use seams::{Seam, builder};
 pub(crate) use throttled::{Rate, Throttled};
-pub(crate) use wire::{Client, Kind, Sizes, Stream, request, tls_acceptor, tls_connector};
+pub(crate) use watched::{Seen, Watched};
+pub(crate) use wire::{Client, Guarded, Kind, Sizes, Stream, request, tls_acceptor, tls_connector};
 
 /// The scope that the tests ask for.
 pub(crate) const PATH: &str = "/resource-stream/v1?version=v1&resource=configmaps&namespace=app";

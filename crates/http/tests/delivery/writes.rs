@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use krm_stream_http::serve_connection;
 use krm_stream_protocol::WatchEvent;
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-use super::support::{Client, Host, Kind, config_map};
+use super::support::{Client, Guarded, Host, Kind, Sizes, config_map};
 
 /// A socket that takes several slices at once, as a real one does, and counts the calls.
 struct Counting {
@@ -56,14 +55,17 @@ impl AsyncWrite for Counting {
 /// How many writes `events` changes need that come one after the other, and as many that come at once.
 async fn writes(kind: Kind, events: usize) -> (usize, usize) {
     let mut host = Host::new();
-    let (near, far) = duplex(1 << 20);
     let writes = Arc::new(AtomicUsize::new(0));
-    let io = Counting {
-        io: far,
+    let counting = |io| Counting {
+        io,
         writes: writes.clone(),
     };
-    let server = tokio::spawn(serve_connection(io, host.gateway.clone()));
-    let mut client = Client::over(kind, near, 1 << 20, server).await;
+    let sizes = Sizes {
+        transport: 1 << 20,
+        window: 1 << 20,
+    };
+    let gateway = host.gateway.clone();
+    let mut client = Client::connect_guarding(kind, Guarded::Socket, gateway, sizes, |io| io, counting).await;
     let (mut stream, session) = tokio::join!(client.open(), async {
         host.script.next_open().await.accept_with([], "1")
     });
@@ -89,15 +91,19 @@ async fn writes(kind: Kind, events: usize) -> (usize, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn over_http1_an_event_is_one_write_and_so_are_twenty_that_are_pending() {
-    let (one_by_one, at_once) = writes(Kind::Http1, 20).await;
-    assert_eq!(one_by_one, 20);
-    assert!(at_once <= 2, "{at_once}");
+    for kind in [Kind::Http1, Kind::Http1Tls] {
+        let (one_by_one, at_once) = writes(kind, 20).await;
+        assert_eq!(one_by_one, 20, "{kind:?}");
+        assert!(at_once <= 2, "{kind:?}: {at_once}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn over_http2_the_last_byte_of_a_chunk_costs_no_round_trip() {
-    let (one_by_one, at_once) = writes(Kind::Http2, 20).await;
-    assert!(one_by_one <= 20 * 3, "{one_by_one}");
-    // 41 KB in frames of 16 KiB.
-    assert!(at_once <= 12, "{at_once}");
+    for kind in Kind::MULTIPLEXED {
+        let (one_by_one, at_once) = writes(kind, 20).await;
+        assert!(one_by_one <= 20 * 3, "{kind:?}: {one_by_one}");
+        // 41 KB in frames of 16 KiB.
+        assert!(at_once <= 12, "{kind:?}: {at_once}");
+    }
 }

@@ -10,27 +10,36 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-const TICK: Duration = Duration::from_millis(100);
-
-/// How many bytes a link lets through in 100 ms. It may change.
+/// How many bytes a link lets through in a tick. It may change.
 #[derive(Clone, Debug)]
-pub(crate) struct Rate(Arc<AtomicUsize>);
+pub(crate) struct Rate {
+    bytes: Arc<AtomicUsize>,
+    tick: Duration,
+}
 
 impl Rate {
+    /// So many bytes in 100 ms.
     pub(crate) fn of(bytes: usize) -> Self {
-        Self(Arc::new(AtomicUsize::new(bytes)))
+        Self {
+            bytes: Arc::new(AtomicUsize::new(bytes)),
+            tick: Duration::from_millis(100),
+        }
     }
 
     pub(crate) fn unlimited() -> Self {
         Self::of(usize::MAX)
     }
 
+    pub(crate) fn with_tick(self, tick: Duration) -> Self {
+        Self { tick, ..self }
+    }
+
     pub(crate) fn set(&self, bytes: usize) {
-        self.0.store(bytes, Ordering::SeqCst);
+        self.bytes.store(bytes, Ordering::SeqCst);
     }
 
     fn bytes(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.bytes.load(Ordering::SeqCst)
     }
 }
 
@@ -48,7 +57,7 @@ impl<I> Throttled<I> {
             io,
             rate: rate.clone(),
             left: 0,
-            tick: Box::pin(sleep(TICK)),
+            tick: Box::pin(sleep(rate.tick)),
         }
     }
 }
@@ -61,7 +70,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Throttled<I> {
         }
         while this.left == 0 {
             ready!(this.tick.as_mut().poll(cx));
-            this.tick.as_mut().reset(Instant::now() + TICK);
+            this.tick.as_mut().reset(Instant::now() + this.rate.tick);
             this.left = this.rate.bytes();
         }
         let mut bytes = vec![0; this.left.min(buf.remaining())];

@@ -11,9 +11,9 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use krm_stream_http::{BoxError, serve_connection};
+use krm_stream_http::{BoxError, ConnectionGuard, serve_connection};
 use krm_stream_protocol::{FrameGrammar, SseDecoder, SseEvent};
-use tokio::io::{AsyncRead, AsyncWrite, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -38,9 +38,22 @@ impl Kind {
         Self::MULTIPLEXED.contains(&self)
     }
 
-    fn is_tls(self) -> bool {
+    pub(crate) fn is_tls(self) -> bool {
         matches!(self, Self::Http1Tls | Self::Http2Tls)
     }
+}
+
+/// What of a connection by TLS is guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guarded {
+    /// The socket, as `serve` does it.
+    Socket,
+    /// The TLS stream alone.
+    WhatIsOverIt,
+}
+
+impl Guarded {
+    pub(crate) const ALL: [Self; 2] = [Self::Socket, Self::WhatIsOverIt];
 }
 
 /// What fits between a server and a reader who takes nothing.
@@ -105,7 +118,7 @@ impl Client {
         kind: Kind,
         service: S,
         sizes: Sizes,
-        link: impl FnOnce(tokio::io::DuplexStream) -> L,
+        link: impl FnOnce(DuplexStream) -> L,
     ) -> Self
     where
         S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -116,12 +129,43 @@ impl Client {
         B::Error: Into<BoxError>,
         L: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        Self::connect_guarding(kind, Guarded::Socket, service, sizes, link, |io| io).await
+    }
+
+    /// The same, with the server's socket as the test wants it, and the guard where it wants it.
+    pub(crate) async fn connect_guarding<S, B, L, O>(
+        kind: Kind,
+        guarded: Guarded,
+        service: S,
+        sizes: Sizes,
+        link: impl FnOnce(DuplexStream) -> L,
+        socket: impl FnOnce(DuplexStream) -> O,
+    ) -> Self
+    where
+        O: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+        L: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (near, far) = duplex(sizes.transport);
-        let near = link(near);
+        let (near, far) = (link(near), socket(far));
         if kind.is_tls() {
             let server = tokio::spawn(async move {
-                let io = tls_acceptor().accept(far).await?;
-                serve_connection(io, service).await
+                match guarded {
+                    Guarded::Socket => {
+                        let guard = ConnectionGuard::new();
+                        let io = tls_acceptor().accept(guard.io(far)).await?;
+                        guard.serve_connection(io, service).await
+                    }
+                    Guarded::WhatIsOverIt => {
+                        let io = tls_acceptor().accept(far).await?;
+                        serve_connection(io, service).await
+                    }
+                }
             });
             let name = ServerName::try_from("localhost").unwrap();
             let io = tls_connector().connect(name, near).await.unwrap();
