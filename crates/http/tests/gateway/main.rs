@@ -19,6 +19,7 @@ mod headers;
 mod heartbeats;
 mod later_cycles;
 mod limits;
+mod observed;
 mod observing;
 mod pacing;
 mod random;
