@@ -149,7 +149,7 @@ async fn a_session_that_lived_is_told_once_and_one_that_ended_before_is_not() {
     // 5 s past the headers, where a session goes on after a version.
     let session = script.answer().await;
     expect(&mut keeper, &["Opened(After"]).await;
-    tokio::time::sleep(5 * SECOND - SECOND / 10).await;
+    tokio::time::sleep(Duration::from_millis(4_900)).await;
     session.end(SessionEnd::Closed);
     expect(&mut keeper, &["SessionEnded(Closed)"]).await;
     let _session = script.answer().await;
