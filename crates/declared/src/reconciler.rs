@@ -13,6 +13,8 @@
 //! - A write that met a conflict is dropped; the resource is read again after a backoff. So is one that failed.
 //! - Whether a write without an answer was stored is seen when the resource is read again; if so, its Event is told then.
 //! - A replica that does not publish follows all reports, so that it can take over at once.
+//! - One that has just begun knows nothing of its streams until their first snapshots are there. A status that says that the
+//!   specification is ready is left alone until then, until something else is known, or for as long as a snapshot may take.
 
 mod resource;
 
@@ -189,7 +191,7 @@ impl Reconciler {
             let resource = Resource::new(read, self.seed ^ self.next_feed);
             self.resources.insert(uid.clone(), resource);
         }
-        self.resolve(&uid);
+        self.resolve(now.moment, &uid);
         self.publish(now, &uid);
     }
 
@@ -305,12 +307,12 @@ impl Reconciler {
     }
 
     /// Brings the feeds of a resource in line with its specification.
-    fn resolve(&mut self, uid: &str) {
+    fn resolve(&mut self, now: Moment, uid: &str) {
         let Some(resource) = self.resources.get_mut(uid) else {
             return;
         };
         let next_feed = &mut self.next_feed;
-        let change = resource.resolve(&self.policy, || {
+        let change = resource.resolve(now, &self.policy, || {
             let feed = FeedId(*next_feed);
             *next_feed += 1;
             feed

@@ -7,8 +7,8 @@ use std::time::Duration;
 use krm_stream_protocol::{Identity, Moment, ResourceVersion};
 use krm_stream_shared::FeedReport;
 use krm_stream_status::{
-    AfterWrite, Ended, EventPlan, Gate, Level, ReadStatus, Readiness, Retries, StreamSummary, WatchStream,
-    WriteOutcome, WritePlan, plan_write,
+    AfterWrite, Ended, EventPlan, Gate, Level, ReadStatus, Readiness, ReplayReason, Retries, StreamState,
+    StreamSummary, WatchStream, WriteOutcome, WritePlan, plan_write,
 };
 
 use super::{FeedId, Now, Written};
@@ -23,6 +23,8 @@ const INVALID_SPECIFICATION: &str = "InvalidSpecification";
 const WAITING_REPORTS: usize = 256;
 /// The least time between writes that do not change Ready.
 const QUIET_PACE: Duration = Duration::from_secs(1);
+/// How long a status that says that all is ready is left alone while first snapshots are read: for as long as one may take.
+const FIRST_SNAPSHOT: Duration = Duration::from_mins(5);
 /// The backoff after a conflict or a failed write, doubled up to the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
@@ -49,6 +51,8 @@ pub(super) struct Resource {
     last_write: Option<Moment>,
     /// A write is due at this time that may not go out before.
     quiet_until: Option<Moment>,
+    /// What was read is left alone until then, unless something else becomes known.
+    unknown_until: Option<Moment>,
     seed: u64,
 }
 
@@ -57,6 +61,7 @@ pub(super) struct Resource {
 struct Stream {
     name: String,
     feed: Option<(FeedId, WarmScope)>,
+    since: Moment,
     state: WatchStream,
 }
 
@@ -112,6 +117,7 @@ impl Resource {
             failures: 0,
             last_write: None,
             quiet_until: None,
+            unknown_until: None,
             seed,
         }
     }
@@ -157,6 +163,7 @@ impl Resource {
     /// Brings the streams in line with the specification. A stream that stays what it is keeps its feed and its state.
     pub(super) fn resolve(
         &mut self,
+        now: Moment,
         policy: &DeclaredPolicy,
         mut next_feed: impl FnMut() -> FeedId,
     ) -> FeedChange {
@@ -182,6 +189,7 @@ impl Resource {
             self.streams.push(Stream {
                 name: resolved.name().to_owned(),
                 state: resolved.initial_stream(),
+                since: now,
                 feed,
             });
         }
@@ -250,6 +258,13 @@ impl Resource {
         }
         self.quiet_until = None;
         loop {
+            self.unknown_until = self.unknown_until(now.moment);
+            if self.unknown_until.is_some() {
+                if self.follow_one() {
+                    continue;
+                }
+                return None;
+            }
             let desired = self.evaluate(now);
             let read = ReadStatus {
                 resource_version: &self.version,
@@ -282,6 +297,28 @@ impl Resource {
         let until = self.last_write.map(|last| last + QUIET_PACE);
         self.quiet_until = until.filter(|until| now < *until);
         self.quiet_until.is_none()
+    }
+
+    /// Until when nothing is known that speaks against a status which says that this specification is ready: one that has
+    /// just begun, or takes over as it begins, has to read the first snapshots before it can tell. None if something is known.
+    fn unknown_until(&self, now: Moment) -> Option<Moment> {
+        let status = self.read.as_ref()?;
+        if status.observed_generation != Some(self.generation) || !status.conditions.is_ready() {
+            return None;
+        }
+        let mut until: Option<Moment> = None;
+        for stream in &self.streams {
+            match stream.state.state() {
+                StreamState::Streaming => {}
+                StreamState::Replaying(ReplayReason::InitialReplay) => {
+                    let end = stream.since + FIRST_SNAPSHOT;
+                    until = Some(until.map_or(end, |until| until.min(end)));
+                }
+                StreamState::Replaying(ReplayReason::ResumeReplay | ReplayReason::ExpiredResourceVersion)
+                | StreamState::Blocked(_) => return None,
+            }
+        }
+        until.filter(|until| now < *until)
     }
 
     fn evaluate(&self, now: Now) -> DeclaredStreamStatus {
@@ -385,7 +422,7 @@ impl Resource {
     /// When it has something to do without being told anything.
     pub(super) fn due(&self) -> Option<Moment> {
         match &self.publishing {
-            Publishing::Idle => self.quiet_until,
+            Publishing::Idle => self.quiet_until.or(self.unknown_until),
             Publishing::Backoff(until) => Some(*until),
             Publishing::Writing(_) | Publishing::Reading | Publishing::Gone => None,
         }

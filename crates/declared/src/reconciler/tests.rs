@@ -5,6 +5,7 @@ mod cases;
 mod counts;
 mod deletion;
 mod properties;
+mod taking_over;
 
 use std::time::Duration;
 
@@ -174,6 +175,14 @@ impl Cluster {
         let now = self.now();
         self.reconciler.written(now, "u-1", Written::Failed);
         self.act();
+    }
+
+    /// The process ends, and another one takes its place; what was out is lost.
+    fn restart(&mut self) {
+        let policy = Arc::clone(&self.reconciler.policy);
+        self.reconciler = Reconciler::new(policy, 8);
+        self.kept.clear();
+        self.out.clear();
     }
 
     /// Lets all writes out, and all backoffs and pauses pass.

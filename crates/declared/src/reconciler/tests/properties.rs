@@ -16,6 +16,7 @@ enum Step {
     Settle,
     Clock(i64),
     Lease(bool),
+    Restart,
     Snapshot,
 }
 
@@ -89,6 +90,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Settle),
         2 => (-5..100_i64).prop_map(Step::Clock),
         2 => any::<bool>().prop_map(Step::Lease),
+        1 => Just(Step::Restart),
         1 => Just(Step::Snapshot),
     ]
 }
@@ -154,6 +156,22 @@ proptest! {
                     let now = cluster.now();
                     cluster.reconciler.publishes(now, publishes);
                     cluster.act();
+                }
+                Step::Restart => {
+                    // What it had not told is never told.
+                    untold = 0;
+                    cluster.restart();
+                    let now = cluster.now();
+                    cluster.reconciler.publishes(now, true);
+                    cluster.watch();
+                    prop_assert!(
+                        cluster.out.is_empty() || !before.as_ref().is_some_and(|before| {
+                            before.conditions.is_ready()
+                                && before.observed_generation == cluster.stored["metadata"]["generation"].as_i64()
+                                && !cluster.kept.is_empty()
+                        }),
+                        "nothing is known yet that speaks against it"
+                    );
                 }
                 Step::Snapshot => {
                     cluster.reconciler.snapshot_began();
