@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `--listen ADDRESS` is where it listens; `127.0.0.1:0` takes any free port. Without `--simulator` it uses whatever kubectl would use, or the pod's service account. That identity needs the right
-//! to list and watch what is served, and the cluster role `system:auth-delegator`.
+//! to list and watch what is served, and to create `subjectaccessreviews` of the group `authorization.k8s.io`.
 
 use std::convert::Infallible;
 use std::error::Error;
