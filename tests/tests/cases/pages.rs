@@ -69,9 +69,12 @@ async fn a_list_that_expires_on_its_third_page_is_begun_again_and_forgets_what_v
     until(|| simulator.faults().hits(third) == 1).await;
     simulator.delete("configmaps", "app", "a").unwrap();
     simulator.compact();
+    // An object of the list passes as it comes, or waits for the boundary, by which it is known what is gone.
+    let mut told = words(&mut connection, 3).await;
+    told[..2].sort();
     assert_eq!(
-        words(&mut connection, 3).await,
-        ["deleted a", "added e", "synced"],
+        told,
+        ["added e", "deleted a", "synced"],
         "what was forwarded and is not in the list is taken back, the rest is not told twice"
     );
     assert!(is_quiet(&mut connection).await);

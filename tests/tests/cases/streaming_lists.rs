@@ -183,6 +183,47 @@ async fn who_may_list_and_not_watch_is_forbidden_once_and_nothing_loops() {
 }
 
 #[tokio::test]
+async fn a_list_whose_watch_is_refused_is_never_called_complete() {
+    for streaming in [true, false] {
+        let simulator = Simulator::builder()
+            .streaming_lists(streaming)
+            .start()
+            .await
+            .unwrap();
+        create(&simulator, "a");
+        let builder = crate::simulated::builder(&simulator).linger(Duration::ZERO);
+        let gateway = GatewayUnderTest::build(builder);
+        // From here on it is known whether streaming lists are served. Rights come first: a refusal would hide it.
+        let mut connection = gateway.connect(APP);
+        assert_eq!(words(&mut connection, 3).await, ["reset", "added a", "synced"]);
+        drop(connection);
+        until(|| gateway.gateway().feeds().count() == 0).await;
+
+        simulator
+            .access()
+            .set_rules([Rule::allow(), Rule::deny().verbs(["watch"])]);
+        for _ in 0..3 {
+            let before = asked(&simulator).len();
+            let mut connection = gateway.connect(APP);
+            let mut types = Vec::new();
+            while let Some(event) = connection.next().await {
+                types.push(api_server::type_of(&event));
+            }
+            assert_eq!(types.last().unwrap(), "FORBIDDEN");
+            assert!(!types.contains(&"synced".to_owned()), "{types:?}");
+            let asked = asked(&simulator).split_off(before);
+            if streaming {
+                assert_eq!(types.len(), 1, "refused before anything else: {types:?}");
+                assert_eq!(asked, ["streaming list"]);
+            } else {
+                assert_eq!(asked.len(), 2, "{asked:?}");
+                assert_eq!(asked[0], "list");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_ignored_request_for_initial_events_is_finished_by_a_list() {
     let simulator = Simulator::start().await.unwrap();
     create(&simulator, "a");
