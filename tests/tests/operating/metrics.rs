@@ -133,6 +133,28 @@ fn the_alerts_are_tested_by_names_that_are_theirs() {
 }
 
 #[test]
+fn each_alert_is_seen_to_fire_and_what_it_says_then_is_read() {
+    let file = documents("deploy/monitoring/alerts.test.yaml").remove(0);
+    let mut seen = BTreeSet::new();
+    for test in file["tests"].as_array().expect("the file has tests") {
+        for expected in test["alert_rule_test"].as_array().into_iter().flatten() {
+            for alert in expected["exp_alerts"].as_array().into_iter().flatten() {
+                let name = expected["alertname"].as_str().expect("an alert has a name");
+                assert!(alert["exp_annotations"]["description"].is_string(), "{name}");
+                seen.insert(name.to_owned());
+            }
+        }
+    }
+    for alert in alerts() {
+        let name = alert["alert"].as_str().expect("an alert has a name");
+        assert!(
+            seen.contains(name),
+            "{name} never fires in alerts.test.yaml; add a test with exp_alerts"
+        );
+    }
+}
+
+#[test]
 fn every_panel_asks_for_metrics_that_are_there_and_each_metric_has_a_panel() {
     let exposition = exposition();
     let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json"))
