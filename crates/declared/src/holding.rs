@@ -162,3 +162,6 @@ fn stored(body: &[u8]) -> Result<LeaseAnswer, ApiError> {
     let version = version_of(&parse(body)?)?;
     Ok(LeaseAnswer::Stored { version })
 }
+
+#[cfg(test)]
+mod tests;
