@@ -232,12 +232,18 @@ async fn the_gateway_runs_with_the_rights_that_the_operating_kit_grants() {
 
 /// What only a cluster that refuses streaming lists can show.
 mod without_streaming_lists {
-    use super::{ApiServer, refusing};
+    use super::{ApiServer, declared_troubles, refusing};
 
     #[tokio::test]
     #[ignore = "needs a cluster: run cargo xtask e2e"]
     async fn a_refused_streaming_list_is_not_asked_for_again() {
         refusing::refusals_are_remembered(&ApiServer::of_this_run().await).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: run cargo xtask e2e"]
+    async fn who_may_list_and_not_watch_what_is_declared_is_warned_of_once() {
+        declared_troubles::a_right_to_list_alone_is_warned_of_once(&ApiServer::of_this_run().await).await;
     }
 }
 

@@ -139,6 +139,45 @@ async fn a_right_that_is_taken_away_is_told_once_and_comes_back(api: &ApiServer,
     declared.delete().await;
 }
 
+/// Where streaming lists are not served, each attempt of one who may list and not watch lists first.
+pub(crate) async fn a_right_to_list_alone_is_warned_of_once(api: &ApiServer) {
+    let limited = Limited::start(api).await;
+    let declared = Declared::create(api, &[stream_of(KINDS[0], &limited.namespace)]).await;
+    declared.until_ready().await;
+    let before = declared.until_told("AllStreamsReady").await;
+    let role = format!(
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/read-{}",
+        limited.namespace, KINDS[0]
+    );
+    let verbs =
+        |verbs: &[&str]| json!({"rules": [{"apiGroups": [""], "resources": [KINDS[0]], "verbs": verbs}]});
+    api.merge_patch(&role, &verbs(&["list"])).await;
+    let stalled = declared.until_stalled("WatchNotPermitted").await;
+    declared.until_told("WatchNotPermitted").await;
+    let listed = async || {
+        let labels = [
+            ("resource", KINDS[0]),
+            ("scope", "namespace"),
+            ("verb", "LIST"),
+            ("code", "200"),
+        ];
+        api.metric("apiserver_request_total", &labels).await
+    };
+    let lists = listed().await;
+    crate::wait::until("it is tried a few times more", async || {
+        (listed().await >= lists + 3).then_some(())
+    })
+    .await;
+    assert_eq!(declared.object().await, Some(stalled), "nothing was written");
+    api.merge_patch(&role, &verbs(&["list", "watch"])).await;
+    declared.until_ready().await;
+    let told = declared.until_told("AllStreamsReady").await;
+    let since: Vec<_> = told[before.len()..].iter().map(|event| &*event.reason).collect();
+    assert_eq!(since, ["WatchNotPermitted", "AllStreamsReady"], "{told:?}");
+    declared.delete().await;
+    drop(limited.gateway);
+}
+
 async fn an_edit_while_the_old_session_ends_is_not_reported_under_the_old_generation(
     api: &ApiServer,
     limited: &Limited,
