@@ -79,23 +79,47 @@ fn http1(kind: &Kind, crowd: Crowd) -> Result<f64, BenchError> {
         Kind::Limit => crowd.settled_after / 8,
     };
     let at_once = AT_ONCE.min(crowd.streams);
-    // The feed itself, and what its first readers leave with the allocator, is no stream's.
-    load.join(at_once, at_once, JOINED_WITHIN)?;
-    load.run(settled_after)?;
+    // The feed itself, and what joins need for a moment and leave with the allocator, is no stream's: first of a feed that
+    // is filled meanwhile, then of one that is warm.
+    for _ in 0..2 {
+        load.join(at_once, at_once, JOINED_WITHIN)?;
+        settle(&mut load, settled_after)?;
+    }
     let before = server.observed().memory()?;
     load.join(crowd.streams, at_once, JOINED_WITHIN)?;
-    load.run(settled_after)?;
+    settle(&mut load, settled_after)?;
     load.no_failure()?;
     Ok((server.observed().memory()? - before) / crowd.streams as f64)
 }
 
+/// Waits until what was needed for the snapshots alone is given back. An allocator looks after what it has to give back
+/// when it is used: one reader comes and goes.
+fn settle(load: &mut Load, time: Duration) -> Result<(), BenchError> {
+    load.run(time / 2)?;
+    let there = load.open_readers();
+    load.join(1, 1, JOINED_WITHIN)?;
+    for reader in load.open_readers() {
+        if !there.contains(&reader) {
+            load.leave(reader);
+        }
+    }
+    load.run(time / 2)
+}
+
+/// As [`http1`].
 fn http2(settings: &Settings, crowd: Crowd) -> Result<f64, BenchError> {
     let server = Server::start(&settings.gateway(&[]), crowd.size)?;
     let at_once = AT_ONCE.min(crowd.streams);
-    let mut first = Http2Streams::open(&server.source(), at_once, JOINED_WITHIN)?;
-    first.run(crowd.settled_after);
+    let join = |count| {
+        let mut streams = Http2Streams::open(&server.source(), count, JOINED_WITHIN)?;
+        streams.run(crowd.settled_after / 2);
+        drop(Http2Streams::open(&server.source(), 1, JOINED_WITHIN)?);
+        streams.run(crowd.settled_after / 2);
+        Ok::<_, BenchError>(streams)
+    };
+    let _cold = join(at_once)?;
+    let _warm = join(at_once)?;
     let before = server.observed().memory()?;
-    let mut rest = Http2Streams::open(&server.source(), crowd.streams, JOINED_WITHIN)?;
-    rest.run(crowd.settled_after);
+    let _crowd = join(crowd.streams)?;
     Ok((server.observed().memory()? - before) / crowd.streams as f64)
 }
