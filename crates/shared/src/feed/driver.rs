@@ -6,13 +6,14 @@ mod living;
 mod projecting;
 mod reopening;
 mod session;
+mod taking;
 
 use std::sync::Arc;
 
 use krm_stream_projection::DigestKey;
 use krm_stream_protocol::{
-    ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Observation, Observing, OpenError, Session,
-    SessionEndReason, SessionItem, Start, StreamError, Upstream, UpstreamErrorKind, Verdict,
+    ActsAs, Continuity, Diagnosing, FeedEnd, Moment, Next, Observing, OpenError, Session, SessionEndReason,
+    SessionItem, Start, StreamError, Upstream, UpstreamErrorKind, Verdict,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -20,10 +21,10 @@ use self::leaving::Left;
 use self::living::Living;
 use self::reopening::Reopening;
 use self::session::{Pace, SessionCount, next_batch};
-use super::limits::Exceeded;
+use self::taking::Step;
+use super::Feed;
 use super::reports::FeedReport;
-use super::state::{Applied, Change, Over};
-use super::{Feed, Visible};
+use super::state::Over;
 use crate::settings::FeedSettings;
 
 /// What a feed's task needs beside the feed.
@@ -286,84 +287,6 @@ impl Driver {
         (steps, next)
     }
 
-    /// Takes the steps of a batch, and the deletions that they imply.
-    async fn take(&self, mut steps: Vec<Step>, pace: &mut Pace) -> Result<(), Exceeded> {
-        if let Some(boundary) = steps.iter().position(Step::is_boundary) {
-            let rest = steps.split_off(boundary);
-            self.take_paced(steps, pace).await?;
-            // What a snapshot that was read again no longer holds may be any number of objects.
-            let mut unseen = self.feed.read().unseen().into_iter().peekable();
-            while unseen.peek().is_some() {
-                let portion = unseen.by_ref().take(pace.most()).map(Step::Change);
-                self.take_paced(portion.collect(), pace).await?;
-            }
-            steps = rest;
-        }
-        self.take_paced(steps, pace).await
-    }
-
-    /// Takes steps with no more deletions among them than a stream may owe.
-    async fn take_paced(&self, steps: Vec<Step>, pace: &mut Pace) -> Result<(), Exceeded> {
-        let deletions = steps.iter().filter(|step| step.is_deletion()).count();
-        if deletions > pace.remaining() {
-            self.settle(pace).await;
-        }
-        pace.applies(deletions);
-        if steps.is_empty() {
-            return Ok(());
-        }
-        self.apply(steps)
-    }
-
-    async fn settle(&self, pace: &mut Pace) {
-        self.feed.settled().await;
-        pace.settled();
-    }
-
-    fn begin_snapshot(&self) {
-        let retired = self.feed.change(|state| {
-            let retired = state.begin_snapshot();
-            let visible = Visible::from(retired.is_some());
-            (retired, visible)
-        });
-        drop(retired);
-    }
-
-    /// Applies steps under one lock and one wake-up.
-    fn apply(&self, steps: Vec<Step>) -> Result<(), Exceeded> {
-        let (mut suppressed, mut is_synced) = (0_usize, false);
-        // What a new epoch replaced is freed after the lock is released.
-        let mut retired = Vec::new();
-        let taken = self.feed.change(|state| {
-            let mut is_visible = false;
-            for step in steps {
-                match step {
-                    Step::Boundary => {
-                        (is_visible, is_synced) = (true, true);
-                        retired.extend(state.reach_boundary());
-                    }
-                    Step::RestartSnapshot => state.restart_snapshot(),
-                    Step::Change(change) => match state.apply(change) {
-                        Applied::Changed => is_visible = true,
-                        Applied::Suppressed => suppressed += 1,
-                        Applied::Dropped | Applied::Aside => {}
-                        // The feed ends: what follows is of no use to anyone.
-                        Applied::OverLimit(exceeded) => return (Err(exceeded), is_visible.into()),
-                    },
-                }
-            }
-            (Ok(()), is_visible.into())
-        });
-        drop(retired);
-        if is_synced {
-            self.tell(&FeedReport::Synced);
-        }
-        for _ in 0..suppressed {
-            self.observing.observe(&Observation::EventSuppressed);
-        }
-        taken
-    }
-
     fn report_open(&self, error: &OpenError) {
         match error {
             OpenError::Expired => {}
@@ -371,30 +294,6 @@ impl Driver {
                 self.diagnosing
                     .report("opening a watch session", Some(&self.feed.key().scope), error);
             }
-        }
-    }
-}
-
-/// One step of a batch.
-#[derive(Debug)]
-enum Step {
-    Change(Change),
-    Boundary,
-    RestartSnapshot,
-}
-
-impl Step {
-    fn is_boundary(&self) -> bool {
-        match self {
-            Self::Boundary => true,
-            Self::Change(_) | Self::RestartSnapshot => false,
-        }
-    }
-
-    fn is_deletion(&self) -> bool {
-        match self {
-            Self::Change(Change::Delete { .. }) => true,
-            Self::Change(Change::Upsert { .. }) | Self::Boundary | Self::RestartSnapshot => false,
         }
     }
 }

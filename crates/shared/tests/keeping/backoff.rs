@@ -51,7 +51,7 @@ async fn one_that_begins_in_a_backoff_is_told_of_as_a_failed_open_at_once_and_on
         ),
         "{report:?}"
     );
-    assert_eq!(began.elapsed(), 0 * SECOND);
+    assert_eq!(began.elapsed(), std::time::Duration::ZERO);
     // What comes next is what comes of its own attempt, after the backoff.
     let silence = timeout(19 * SECOND, second.reports().next()).await;
     assert!(silence.is_err(), "{silence:?}");
