@@ -13,6 +13,7 @@ mod demo;
 mod e2e;
 mod files;
 mod process;
+mod public_api;
 mod tidy;
 mod wait;
 mod workspace;
@@ -48,6 +49,8 @@ enum Command {
     Tidy,
     /// Check the alert rules and run their tests, with promtool; it is fetched if it is not there.
     Alerts,
+    /// Write the lists of what each library offers, in `docs/public-api`, anew from the sources.
+    PublicApi,
     /// Run every check of continuous integration, as `.ci/run` lists them.
     Ci,
     /// Wait until standard input closes, then undo what it named (started by `e2e`, not by hand).
@@ -74,6 +77,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
         Command::BenchRole(role) => Ok(bench::run_role(&role)?),
         Command::Tidy => Ok(tidy::run()?),
         Command::Alerts => Ok(alerts::run()?),
+        Command::PublicApi => Ok(public_api::run()?),
         Command::Ci => Ok(ci::run()?),
         Command::Cleanup => {
             cleanup::run(std::io::stdin().lock());

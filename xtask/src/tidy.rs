@@ -2,7 +2,8 @@
 //!
 //! - [`edges`]: which crate may depend on which, and what may not be below it;
 //! - [`manifests`]: what every `Cargo.toml`, README and the change log must have;
-//! - [`sources`]: the form of files, and words that do not belong into them.
+//! - [`sources`]: the form of files, and words that do not belong into them;
+//! - [`public_api`]: whether the lists of public items are what the sources have.
 //!
 //! It runs as an ordinary test too, so `cargo test --workspace` fails where this command would.
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::files::{self, FileError};
+use crate::public_api::{self, PublicApiError};
 use crate::workspace::{self, WorkspaceError};
 
 /// The workspace could not be read.
@@ -26,6 +28,9 @@ pub(crate) enum TidyError {
     /// A file could not be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The lists of public items cannot be made.
+    #[error(transparent)]
+    PublicApi(#[from] PublicApiError),
     /// A manifest is not TOML.
     #[error("{} is not TOML: {reason}", path.display())]
     Manifest {
@@ -111,6 +116,11 @@ fn check(root: &Path) -> Result<Vec<Finding>, TidyError> {
     let graph = edges::Graph::read(root)?;
     let mut findings = edges::check(&graph);
     findings.extend(manifests::check(root, &graph.members())?);
+    for path in public_api::stale(root)? {
+        let message =
+            "this is not what the sources offer; run cargo xtask public-api, and look at the difference";
+        findings.push(Finding::error(&path, None, message));
+    }
     for path in sources::list(root)? {
         // Whether a file is text shows when it is read; what is not is not ours to judge.
         if let Ok(text) = files::read(&root.join(&path)) {
