@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod counts;
+mod lease;
+mod taking_over;
 mod world;
 
 use krm_stream_simulator::{
@@ -146,7 +148,7 @@ async fn sessions_that_end_before_their_boundary_for_ever_are_one_warning_until_
         RequestMatch::streaming_list().resource("configmaps").always(),
         cut,
     );
-    let _replica = world.start_patient();
+    let _replica = world.start_patient(None);
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     let told = [
         ("Normal".to_owned(), "Replaying".to_owned()),

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use http::HeaderName;
 use krm_stream_declared::{
     DeclaredCounts, DeclaredPolicy, DeclaredStreams, LeaseSettings, custom_resource_definition,
 };
@@ -14,7 +15,7 @@ use krm_stream_protocol::{
     SessionEndReason, Target, Upstream,
 };
 use krm_stream_shared::{FeedSettings, Feeds};
-use krm_stream_simulator::{Ending, RequestMatch, Resource, Simulator, Verb};
+use krm_stream_simulator::{Ending, ReceivedRequest, RequestMatch, Resource, Simulator, Verb};
 use krm_stream_upstream_kube::{KubeUpstream, KubeUpstreamBuilder};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -24,6 +25,8 @@ use tokio::time::{Instant, sleep};
 /// Longer than anything here may take.
 const LONG: Duration = Duration::from_mins(1);
 const RESOURCE: &str = "declaredstreams.krm-stream.github.io";
+/// The header by which a replica is known in what it asks for the Lease and of statuses.
+const REPLICA: &str = "x-replica";
 
 pub(crate) struct World {
     pub(crate) simulator: Simulator,
@@ -128,9 +131,9 @@ impl World {
         })
     }
 
-    /// The same without a Lease, and with sessions that have to last before they have lived.
-    pub(crate) fn start_patient(&self) -> Replica {
-        self.start_with(None, |upstream| upstream)
+    /// The same with sessions that have to last before they have lived.
+    pub(crate) fn start_patient(&self, identity: Option<&str>) -> Replica {
+        self.start_with(identity, |upstream| upstream)
     }
 
     fn start_with(
@@ -143,7 +146,10 @@ impl World {
             config.default_retry = false;
             config
         };
-        let client = kube::Client::try_from(config()).unwrap();
+        let mut named = config();
+        let name = identity.unwrap_or_default().parse().unwrap();
+        named.headers.push((HeaderName::from_static(REPLICA), name));
+        let client = kube::Client::try_from(named).unwrap();
         let resources: Arc<dyn Upstream> = Arc::new(KubeUpstream::from_config(config()).unwrap());
         let target: Arc<dyn Upstream> = Arc::new(settings(KubeUpstream::builder(config())).build().unwrap());
         let policy = DeclaredPolicy::new(
@@ -277,6 +283,12 @@ impl World {
             .collect()
     }
 
+    /// Everything that is published of it.
+    pub(crate) fn published(&self, name: &str) -> (Value, usize, usize) {
+        let object = self.simulator.get(RESOURCE, "", name).unwrap();
+        (object, self.status_writes(), self.stored_events().len())
+    }
+
     pub(crate) fn holder(&self) -> Option<String> {
         let lease = self
             .simulator
@@ -295,32 +307,31 @@ impl World {
     }
 
     pub(crate) fn status_writes(&self) -> usize {
-        self.count(|verb, resource, subresource| {
-            verb == Verb::Patch && resource == "declaredstreams" && subresource == "status"
-        })
+        let requests = self.simulator.requests();
+        requests.iter().filter(|request| is_status_write(request)).count()
     }
 
     pub(crate) fn creations(&self, resource: &str) -> usize {
-        self.count(|verb, asked, _| verb == Verb::Create && asked == resource)
+        self.count(|verb, asked| verb == Verb::Create && asked == resource)
     }
 
     pub(crate) fn gets(&self, resource: &str) -> usize {
-        self.count(|verb, asked, _| verb == Verb::Get && asked == resource)
+        self.count(|verb, asked| verb == Verb::Get && asked == resource)
     }
 
     pub(crate) fn watches(&self, resource: &str) -> usize {
-        self.count(|verb, asked, _| verb == Verb::Watch && asked == resource)
+        self.count(|verb, asked| verb == Verb::Watch && asked == resource)
     }
 
     pub(crate) fn lists(&self, resource: &str) -> usize {
-        self.count(|verb, asked, _| verb == Verb::List && asked == resource)
+        self.count(|verb, asked| verb == Verb::List && asked == resource)
     }
 
-    fn count(&self, counts: impl Fn(Verb, &str, &str) -> bool) -> usize {
+    fn count(&self, counts: impl Fn(Verb, &str) -> bool) -> usize {
         self.simulator
             .requests()
             .iter()
-            .filter(|request| counts(request.verb(), request.resource(), request.subresource()))
+            .filter(|request| counts(request.verb(), request.resource()))
             .count()
     }
 
@@ -346,6 +357,30 @@ fn version_of(object: &Value) -> u64 {
         .unwrap()
         .parse()
         .unwrap()
+}
+
+/// Requests of this replica for the Lease.
+pub(crate) fn lease_requests_of(replica: &'static str) -> RequestMatch {
+    RequestMatch::any()
+        .resource("leases.coordination.k8s.io")
+        .filter(move |request| is_of(request, replica))
+        .always()
+}
+
+/// Whether a replica sent it.
+pub(crate) fn is_of(request: &ReceivedRequest, replica: &str) -> bool {
+    let name = request.headers().get(REPLICA);
+    name.is_some_and(|name| name.as_bytes() == replica.as_bytes())
+}
+
+pub(crate) fn is_status_write(request: &ReceivedRequest) -> bool {
+    request.verb() == Verb::Patch
+        && request.resource() == "declaredstreams"
+        && request.subresource() == "status"
+}
+
+pub(crate) fn is_lease_write(request: &ReceivedRequest) -> bool {
+    request.verb() == Verb::Patch && request.resource() == "leases"
 }
 
 impl Replica {
