@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krm_stream_protocol::{
-    Continuity, Diagnosing, FeedEnd, Next, OpenError, Ordering, Scope, Session, SessionItem, Start, Upstream,
-    UpstreamError, UpstreamErrorKind, Verdict, WatchEvent,
+    Continuity, Diagnosing, FeedEnd, Moment, Next, OpenError, Ordering, Scope, Session, SessionItem, Start,
+    Upstream, UpstreamError, UpstreamErrorKind, Verdict, WatchEvent,
 };
 use tokio::sync::mpsc;
 use tokio::time::{sleep, sleep_until};
@@ -16,6 +16,10 @@ use crate::clock::Clock;
 /// The pause after a watch that is over, doubled up to the longest while none reads a whole snapshot.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How many watches in a row that ended before they had lived are told of, and how often at most.
+const RESTLESS: u32 = 3;
+const RESTLESS_PACE: Duration = Duration::from_mins(5);
 
 /// What is seen of the resources.
 #[derive(Debug)]
@@ -46,17 +50,54 @@ pub(crate) struct Watching {
 /// Whoever listened is gone.
 struct NobodyListens;
 
+/// The API server, or something before it, ends each watch soon after it was opened, which no single end tells. The watch of
+/// the resources is no feed, so it is in no counter of sessions.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the last {0} watches ended within 5 s after they were complete, or before that: what is declared may be taken up late; look \
+     for what ends them between the gateway and the API server"
+)]
+struct Restless(u32);
+
+/// What is known of the watches so far.
+#[derive(Debug, Default)]
+struct Course {
+    /// Whether a whole snapshot was read since the last pause.
+    was_complete: bool,
+    /// How many in a row ended before they had lived.
+    short: u32,
+    /// When that was last told.
+    told: Option<Moment>,
+}
+
+impl Course {
+    /// A watch ended. Returns what is to be told of that.
+    fn ended(&mut self, now: Moment, has_lived: bool) -> Option<Restless> {
+        self.short = if has_lived {
+            0
+        } else {
+            self.short.saturating_add(1)
+        };
+        let is_time = self.told.is_none_or(|told| told + RESTLESS_PACE <= now);
+        let is_told = self.short >= RESTLESS && is_time;
+        is_told.then(|| {
+            self.told = Some(now);
+            Restless(self.short)
+        })
+    }
+}
+
 impl Watching {
     /// Watches until nobody listens.
     pub(crate) async fn run(self) {
         let mut pause = FIRST_PAUSE;
         let mut is_absent = false;
+        let mut course = Course::default();
         loop {
-            let mut was_complete = false;
-            let Ok(end) = self.watch(&mut was_complete).await else {
+            let Ok(end) = self.watch(&mut course).await else {
                 return;
             };
-            if was_complete {
+            if std::mem::take(&mut course.was_complete) {
                 (pause, is_absent) = (FIRST_PAUSE, false);
             }
             match &end {
@@ -90,7 +131,7 @@ impl Watching {
     }
 
     /// Watches for as long as that goes on by itself.
-    async fn watch(&self, was_complete: &mut bool) -> Result<FeedEnd, NobodyListens> {
+    async fn watch(&self, course: &mut Course) -> Result<FeedEnd, NobodyListens> {
         // A resource is compared by its version wherever that orders, so nothing here depends on it.
         let mut continuity = Continuity::new(Ordering::Lenient, self.clock.moment(), self.seed);
         while let Some((at, start)) = continuity.next_open() {
@@ -103,7 +144,7 @@ impl Watching {
                     if is_fresh {
                         self.tell(Seen::SnapshotBegan).await?;
                     }
-                    self.session(&mut continuity, session, was_complete).await?
+                    self.session(&mut continuity, session, course).await?
                 }
                 Err(error) => {
                     let failed = match &error {
@@ -130,23 +171,30 @@ impl Watching {
         &self,
         continuity: &mut Continuity,
         mut session: Box<dyn Session>,
-        was_complete: &mut bool,
+        course: &mut Course,
     ) -> Result<Next, NobodyListens> {
         loop {
             let item = std::future::poll_fn(|cx| session.poll_next(cx)).await;
             let now = self.clock.moment();
+            let has_lived = continuity.lives_at().is_some_and(|at| at <= now);
             let event = match item {
                 SessionItem::Event(event) => event,
-                SessionItem::End(end) => return Ok(continuity.ended(now, end)),
+                SessionItem::End(end) => {
+                    self.watch_ended(course, has_lived);
+                    return Ok(continuity.ended(now, end));
+                }
             };
             match continuity.event(now, &event) {
                 Verdict::Ignore => {}
                 Verdict::Boundary => {
-                    *was_complete = true;
+                    course.was_complete = true;
                     self.tell(Seen::SnapshotComplete).await?;
                 }
                 Verdict::RestartSnapshot => self.tell(Seen::SnapshotBegan).await?,
-                Verdict::Leave(next) => return Ok(next),
+                Verdict::Leave(next) => {
+                    self.watch_ended(course, has_lived);
+                    return Ok(next);
+                }
                 Verdict::Deliver => self.deliver(event).await?,
             }
         }
@@ -178,8 +226,49 @@ impl Watching {
         self.seen.send(seen).await.map_err(|_| NobodyListens)
     }
 
+    fn watch_ended(&self, course: &mut Course, has_lived: bool) {
+        if let Some(restless) = course.ended(self.clock.moment(), has_lived) {
+            self.diagnosing
+                .report("watching declared streams", Some(&self.scope), &restless);
+        }
+    }
+
     fn report(&self, error: &UpstreamError) {
         self.diagnosing
             .report("watching declared streams", Some(&self.scope), error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::after_origin(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn watches_that_keep_ending_are_told_of_now_and_then_and_routine_ends_are_not() {
+        let mut course = Course::default();
+        for routine in 0..100 {
+            assert!(course.ended(at(routine), true).is_none());
+        }
+        assert!(course.ended(at(200), false).is_none());
+        assert!(course.ended(at(201), false).is_none());
+        assert!(course.ended(at(202), true).is_none(), "the row has ended");
+        assert!(course.ended(at(203), false).is_none());
+        assert!(course.ended(at(204), false).is_none());
+        assert!(matches!(course.ended(at(205), false), Some(Restless(3))));
+        for second in 206..505 {
+            assert!(course.ended(at(second), false).is_none());
+        }
+        assert!(matches!(course.ended(at(505), false), Some(Restless(303))));
+    }
+
+    #[test]
+    fn one_that_lives_now_and_then_makes_them_be_told_of_no_more_often() {
+        let mut course = Course::default();
+        let told = (0..3000).filter(|second| course.ended(at(*second), second % 10 == 0).is_some());
+        assert_eq!(told.count(), 10);
     }
 }

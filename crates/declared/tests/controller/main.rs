@@ -5,6 +5,7 @@
 mod counts;
 mod lease;
 mod taking_over;
+mod watching;
 mod world;
 
 use krm_stream_simulator::{
