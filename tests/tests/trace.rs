@@ -13,6 +13,7 @@ mod served;
 #[path = "trace/troubles.rs"]
 mod troubles;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -72,6 +73,13 @@ async fn nothing_secret_is_said_to_anyone_whatever_goes_wrong() {
     for who in ["hyper_util::client", "h2::", "krm_stream"] {
         assert!(log.contains(who), "the log of {who} is there to be searched");
     }
+    for span in ["feed", "stream"] {
+        let fields = fields_of(&log, span);
+        assert!(!fields.is_empty(), "the log tells what is done in a {span}");
+        for field in fields {
+            assert!(is_number_of_a_stream(field), "{span}{{{field}}}");
+        }
+    }
     let to_host = said.to_host.text();
     assert!(to_host.contains("UpstreamSessionOpened") && to_host.contains("krm_stream_streams_open"));
     assert_eq!(find(&log), None, "in the log of {count} runs");
@@ -91,6 +99,37 @@ fn a_canary_is_found_however_it_is_spelled() {
         }
     }
     assert_eq!(find("nothing of the kind"), None);
+}
+
+/// What stands between the braces of each span of this name.
+fn fields_of<'a>(log: &'a str, span: &str) -> BTreeSet<&'a str> {
+    let begin = format!("{span}{{");
+    log.match_indices(&begin)
+        .filter(|(at, _)| log[..*at].ends_with([' ', ':']))
+        .filter_map(|(at, _)| log[at + begin.len()..].split('}').next())
+        .collect()
+}
+
+/// Nothing of an object, a caller or a scope.
+fn is_number_of_a_stream(fields: &str) -> bool {
+    fields
+        .strip_prefix("stream=")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[test]
+fn a_span_with_more_than_a_number_in_it_is_found() {
+    let log =
+        "DEBUG feed{stream=7}: one\nDEBUG stream{stream=8}:feed{stream=7 scope=a}: two\nTRACE upstream{x}";
+    assert_eq!(fields_of(log, "stream"), BTreeSet::from(["stream=8"]));
+    let found: Vec<bool> = fields_of(log, "feed")
+        .into_iter()
+        .map(is_number_of_a_stream)
+        .collect();
+    assert_eq!(found, [true, false]);
+    for fields in ["", "stream=", "stream=ada", "7"] {
+        assert!(!is_number_of_a_stream(fields), "{fields}");
+    }
 }
 
 async fn run(sharing: Sharing, streaming_lists: bool, trouble: &Trouble, said: &Said) {
