@@ -12,9 +12,12 @@
 //!   polled after that frame, the chunk was taken; [`pieces`] cuts chunks accordingly.
 //! - What is in hyper's and h2's buffers cannot be recalled, so they are kept small; see `ConnectionGuard::builder`.
 //!
-//! The timeout itself is the gateway's. It reaches the connection with the first request that the gateway answers on it,
+//! What other routes of an HTTP/2 connection write is cut and watched in the same way; see [`body`].
+//!
+//! The timeout itself is the gateway's, or the host's own. The gateway's reaches the connection with the first request that the gateway answers on it,
 //! through a capability in the request's extensions; see [`capability`].
 
+mod body;
 mod capability;
 mod check;
 mod connection;
@@ -25,6 +28,7 @@ mod pieces;
 mod rejected;
 mod slot;
 
+pub use body::{BoundedAnswer, BoundedBody, BoundedData};
 pub use check::{DeliveryCheck, DeliveryProblem};
 pub use executor::BoundedExecutor;
 pub use guard::{BoundedService, ConnectionGuard};

@@ -70,8 +70,8 @@ mod stream;
 
 pub use body::StreamBody;
 pub use delivery::{
-    BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard, DeliveryCheck, DeliveryProblem,
-    TransportRejected,
+    BoundedAnswer, BoundedBody, BoundedData, BoundedExecutor, BoundedIo, BoundedService, ConnectionGuard,
+    DeliveryCheck, DeliveryProblem, TransportRejected,
 };
 pub use frames::{Frame, Frames};
 pub use gateway::{BuildError, Gateway, GatewayBuilder};

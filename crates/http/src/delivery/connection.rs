@@ -8,6 +8,9 @@ use http::Version;
 
 use super::StreamSlot;
 
+/// A longer wait than this is none, and adding it to a clock may overflow.
+const LONGEST_WRITE_TIMEOUT: Duration = Duration::from_hours(24);
+
 #[derive(Debug, Default)]
 pub(crate) struct Connection(Mutex<State>);
 
@@ -85,8 +88,9 @@ impl Connection {
         state.streams.push(Arc::downgrade(slot));
     }
 
-    /// All that is written to the socket is bounded, also before a gateway's stream is.
-    pub(super) fn bound_socket(&self, write_timeout: Duration) {
+    /// All that is written is bounded, also before a gateway's stream is.
+    pub(super) fn bound_all(&self, write_timeout: Duration) {
+        let write_timeout = write_timeout.min(LONGEST_WRITE_TIMEOUT);
         let mut state = self.state();
         state.write_timeout = Some(
             state

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioTimer;
@@ -11,7 +12,8 @@ use hyper_util::server::conn::auto;
 use hyper_util::service::{TowerToHyperService, TowerToHyperServiceFuture};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{BoundedExecutor, BoundedIo, Capability, Connection, Probe};
+use super::body::Multiplexed;
+use super::{BoundedAnswer, BoundedBody, BoundedExecutor, BoundedIo, Capability, Connection, Probe};
 use crate::serve::HttpService;
 
 /// What hyper and h2 have taken and the socket has not can no longer be merged with what comes, or be recalled.
@@ -59,11 +61,12 @@ impl ConnectionGuard {
         }
     }
 
-    /// Bounds whatever is written to the connection's socket, from its begin: a gateway's streams bring their own bound with
-    /// them, the answers of other routes have none.
+    /// Bounds whatever is written on the connection, from its begin: a gateway's streams bring their own bound with them, the
+    /// answers of other routes have none. Of an answer over HTTP/2 each frame of its body, and of a long one each 64 KiB, must
+    /// be taken in this time, or its stream is reset; that needs all three guards. More than a day counts as a day.
     #[must_use]
     pub fn with_write_timeout(self, write_timeout: Duration) -> Self {
-        self.connection.bound_socket(write_timeout);
+        self.connection.bound_all(write_timeout);
         self
     }
 
@@ -164,7 +167,7 @@ impl ConnectionGuard {
     }
 }
 
-/// A tower service whose requests say that their connection is guarded.
+/// A tower service whose requests say that their connection is guarded, and whose answers can be bounded.
 #[derive(Clone, Debug)]
 pub struct BoundedService<S> {
     service: TowerToHyperService<S>,
@@ -175,18 +178,24 @@ pub struct BoundedService<S> {
 impl<S, B> hyper::service::Service<Request<Incoming>> for BoundedService<S>
 where
     S: tower_service::Service<Request<Incoming>, Response = Response<B>> + Clone,
+    B: Body,
 {
-    type Response = Response<B>;
+    type Response = Response<BoundedBody<B>>;
     type Error = S::Error;
-    type Future = TowerToHyperServiceFuture<S, Request<Incoming>>;
+    type Future = BoundedAnswer<TowerToHyperServiceFuture<S, Request<Incoming>>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let slot = self.connection.begin_request(request.version());
+        let version = request.version();
+        let slot = self.connection.begin_request(version);
+        let stream = (version >= Version::HTTP_2).then(|| Multiplexed {
+            connection: Arc::clone(&self.connection),
+            slot: Arc::clone(&slot),
+        });
         request.extensions_mut().insert(Capability {
             connection: Arc::clone(&self.connection),
             slot,
             probe: self.probe.clone(),
         });
-        self.service.call(request)
+        BoundedAnswer::new(self.service.call(request), stream)
     }
 }

@@ -23,6 +23,11 @@ impl StreamSlot {
         let _ = self.observing.set(observing);
     }
 
+    /// Whether it is a gateway's stream, which cuts its chunks by itself.
+    pub(super) fn is_of_gateway(&self) -> bool {
+        self.observing.get().is_some()
+    }
+
     pub(super) fn watch(&self) {
         self.is_watched.store(true, Ordering::Release);
     }

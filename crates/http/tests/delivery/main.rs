@@ -14,6 +14,7 @@ mod heartbeats;
 mod layers;
 mod multiplexed;
 mod rejected;
+mod routes;
 mod serve;
 mod sockets;
 mod stalled;
