@@ -10,9 +10,11 @@
 
 mod check;
 mod connections;
+mod draining;
 mod heartbeats;
 mod layers;
 mod multiplexed;
+mod rechecks;
 mod rejected;
 mod routes;
 mod serve;

@@ -21,8 +21,8 @@ use super::support::{
 };
 
 /// Connections in memory, and errors between them.
-struct InMemory {
-    accepted: mpsc::UnboundedReceiver<io::Result<DuplexStream>>,
+pub(crate) struct InMemory {
+    pub(crate) accepted: mpsc::UnboundedReceiver<io::Result<DuplexStream>>,
 }
 
 impl Listener for InMemory {

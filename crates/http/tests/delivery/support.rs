@@ -1,5 +1,8 @@
 //! What the tests share: a gateway on a scripted upstream, connections in memory with and without TLS, and slow readers.
 
+#[path = "../gateway/support/asked.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod asked;
 #[path = "../gateway/support/connection.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod connection;
@@ -23,6 +26,7 @@ use krm_stream_http::{Gateway, GatewayBuilder};
 use krm_stream_protocol::{Object, Observation};
 use tokio::time::Instant;
 
+pub(crate) use asked::AskedAuthorizer;
 pub(crate) use connection::{Connection, type_of};
 pub(crate) use recorder::{Recorder, Reports};
 pub(crate) use scripted::{Script, ScriptedUpstream};
