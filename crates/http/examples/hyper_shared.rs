@@ -15,7 +15,9 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Either;
 use hyper::body::Incoming;
-use krm_stream_http::{Gateway, ResolveError, StreamBody, prepare_socket, serve_connection};
+use krm_stream_http::{Connection, Gateway, ResolveError, StreamBody, prepare_socket, serve_connection};
 use krm_stream_protocol::{
     BoxFuture, Client, ClientFor, GrantNamed, Partition, Principal, ResourceRule, ScopePolicy, StreamError,
     Subject, Target,
@@ -32,10 +34,16 @@ use krm_stream_simulator::{Rule, Simulator, User};
 use krm_stream_upstream_kube::kube::Config;
 use krm_stream_upstream_kube::{KubeUpstream, SubjectAccessReviewAuthorizer};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tower::service_fn;
 use tower_service::Service as _;
 
 type BoxError = Box<dyn Error + Send + Sync>;
+
+/// How long connections have once the end is asked for.
+const GRACE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "usage: hyper_shared [--listen ADDRESS] [--simulator]";
 
@@ -55,8 +63,15 @@ async fn main() -> Result<(), BoxError> {
     // Nothing but the proxy may reach this address: whoever can set these headers is whoever they like.
     let listener = listen(&address).await?;
     announce(listener.local_addr()?);
-    serve(listener, gateway).await;
+    serve(listener, gateway, ctrl_c()).await;
     Ok(())
+}
+
+async fn ctrl_c() {
+    // Where signals cannot be had, the process ends by being killed.
+    if tokio::signal::ctrl_c().await.is_err() {
+        pending::<()>().await;
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
@@ -116,11 +131,19 @@ pub(crate) fn gateway(cluster: KubeUpstream) -> Result<Gateway, BoxError> {
     Ok(gateway)
 }
 
-/// Serves connections, over HTTP/1.1 and HTTP/2. A loop of one's own is needed only where `krm_stream_http::serve` does not
-/// do; this one accepts and leaves the rest to `serve_connection`.
-pub(crate) async fn serve(listener: TcpListener, gateway: Gateway) {
+/// Serves connections, over HTTP/1.1 and HTTP/2, until the end is asked for. A loop of one's own is needed only where
+/// `krm_stream_http::serve` does not do; this one accepts and leaves the rest to `serve_connection`.
+pub(crate) async fn serve(listener: TcpListener, gateway: Gateway, end: impl Future<Output = ()>) {
+    let (ending, ended) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut end = pin!(end);
     loop {
-        let Ok((socket, _)) = listener.accept().await else {
+        let accepted = tokio::select! {
+            () = &mut end => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((socket, _)) = accepted else {
             // A client that left before it was accepted, or no file descriptor for the moment.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
@@ -129,9 +152,25 @@ pub(crate) async fn serve(listener: TcpListener, gateway: Gateway) {
         let _ = prepare_socket(&socket);
         let gateway = gateway.clone();
         let service = service_fn(move |request| answer(gateway.clone(), request));
-        // How a connection ends is of no interest: a browser that left, mostly.
-        tokio::spawn(serve_connection(socket, service));
+        connections.spawn(until_it_is_over(serve_connection(socket, service), ended.clone()));
     }
+    drop(listener);
+    // Streams end by this alone: each is told to come back, at its own time.
+    gateway.drain(Duration::from_secs(5));
+    drop(ending);
+    // Those whose readers take nothing are dropped with the set.
+    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+}
+
+/// Serves a connection. When the end is asked for, what is under way finishes and nothing new begins: over HTTP/2 the client
+/// gets GOAWAY.
+async fn until_it_is_over(mut connection: Connection, mut ended: watch::Receiver<()>) {
+    tokio::select! {
+        // How a connection ends is of no interest: a browser that left, mostly.
+        _ = &mut connection => return,
+        _ = ended.changed() => connection.graceful_shutdown(),
+    }
+    let _ = connection.await;
 }
 
 pub(crate) type Body = Either<StreamBody, String>;

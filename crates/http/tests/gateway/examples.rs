@@ -176,11 +176,15 @@ async fn the_axum_service_tells_a_stranger_to_sign_in_and_asks_the_cluster_nothi
 }
 
 async fn hyper_server() -> (Server, Arc<Simulator>) {
+    hyper_server_until(std::future::pending()).await
+}
+
+async fn hyper_server_until(end: impl Future<Output = ()> + Send + 'static) -> (Server, Arc<Simulator>) {
     let simulator = hyper_shared::simulated_cluster().await.unwrap();
     let config = hyper_shared::config_of(&simulator).unwrap();
     let gateway = hyper_shared::gateway(KubeUpstream::from_config(config).unwrap()).unwrap();
     let (listener, address) = listener().await;
-    let task = tokio::spawn(async move { hyper_shared::serve(listener, gateway).await });
+    let task = tokio::spawn(async move { hyper_shared::serve(listener, gateway, end).await });
     (Server { address, task }, Arc::new(simulator))
 }
 
@@ -213,6 +217,36 @@ async fn the_hyper_server_shares_one_watch_among_all_who_may_see_it() {
     assert!(watches.all(|asked| !asked.headers().contains_key("impersonate-user")));
     let reviews = simulator.counts().by_path["/apis/authorization.k8s.io/v1/subjectaccessreviews"];
     assert_eq!(reviews, 4, "list and watch, for each of the two");
+}
+
+#[tokio::test]
+async fn the_hyper_server_tells_its_streams_to_come_back_when_it_ends() {
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (mut server, _simulator) = hyper_server_until(async { drop(ended.await) }).await;
+    let headers = [
+        ("x-forwarded-user", "ada"),
+        ("x-forwarded-groups", "shop-viewers"),
+    ];
+    let mut http1 = SocketStream::http1(server.address, request(SHOP, &headers)).await;
+    let mut over_http2 = request(&format!("http://localhost{SHOP}"), &headers);
+    over_http2.headers_mut().remove("host");
+    let mut http2 = SocketStream::http2(server.address, over_http2).await;
+    for stream in [&mut http1, &mut http2] {
+        assert_eq!(stream.types(3).await, ["reset", "added", "synced"]);
+    }
+    end.send(()).unwrap();
+    for stream in [&mut http1, &mut http2] {
+        let event = stream.next().await.unwrap();
+        assert_eq!(code_of(&event), "UPSTREAM_UNAVAILABLE");
+        assert!(event.contains("\"retryAfterMs\":"), "{event}");
+        assert_eq!(stream.next().await, None);
+    }
+    let within_the_grace_time = std::time::Duration::from_secs(9);
+    tokio::time::timeout(within_the_grace_time, &mut server.task)
+        .await
+        .expect("nothing is left to wait for")
+        .unwrap();
+    tokio::net::TcpStream::connect(server.address).await.unwrap_err();
 }
 
 #[tokio::test]
