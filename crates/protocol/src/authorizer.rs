@@ -8,6 +8,11 @@ use crate::{BoxFuture, Principal, Scope, StreamError};
 /// Decides whether a principal may read a scope. Asked before a feed is joined, at every cycle of a stream, and while it
 /// lives if the host wants that.
 ///
+/// A gateway calls it for every check of every stream, equal ones at the same time too, and bounds neither how many run at once
+/// nor their order: only an authorizer knows which parts of a principal its answer depends on, and a
+/// [host's own value](Principal::host_value) cannot be compared. One that asks a server should ask equal questions that are in
+/// flight once, and hold back what is too many; `SubjectAccessReviewAuthorizer` of `krm-stream-upstream-kube` does both.
+///
 /// An authorizer that wraps another must pass on [`authorize_check`](Self::authorize_check) as well, or what the other
 /// knows of triggers is lost.
 pub trait Authorizer: Send + Sync {
