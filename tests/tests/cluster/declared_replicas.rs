@@ -108,7 +108,8 @@ pub(crate) async fn the_holder_of_the_lease_alone_publishes(api: &ApiServer) {
         "{told:?}"
     );
 
-    // Told to end: given up at once.
+    // Told to end: given up at once. Whoever takes over may still be reading its first snapshot, and says nothing either way.
+    let (before, told) = (declared.object().await, declared.events().await.len());
     let third = Gateway::start(api, &flags).await;
     until("the third replica keeps the feed", async || {
         (third.metric("krm_stream_feeds_open", &[]).await >= 1).then_some(())
@@ -122,6 +123,20 @@ pub(crate) async fn the_holder_of_the_lease_alone_publishes(api: &ApiServer) {
     let last = lease.until_held_by_another(&other).await;
     let handed_over = begin.elapsed();
     assert!(handed_over <= ended + LOOKS + TOLERANCE / 2, "{handed_over:?}");
+    until("the third replica knows that it publishes", async || {
+        publishes(&third).then_some(())
+    })
+    .await;
+    until("the third replica has its snapshot", async || {
+        (third
+            .metric("krm_stream_declared_streams", &[("state", "ready")])
+            .await
+            == 1)
+            .then_some(())
+    })
+    .await;
+    assert_eq!(declared.object().await, before, "Ready has never changed");
+    assert_eq!(declared.events().await.len(), told);
     is_published_by(&declared, &namespace, "limitranges", &last).await;
     eprintln!(
         "taken over {taken_over:.1?} after a kill, {handed_over:.1?} after SIGTERM (its process took {ended:.1?}); {:?}",
