@@ -1,5 +1,7 @@
 //! One resource: its streams, and where the publishing of its status stands.
 
+mod stream;
+
 use std::cmp::Ordering::Less;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,10 +9,11 @@ use std::time::Duration;
 use krm_stream_protocol::{Identity, Moment, ResourceVersion};
 use krm_stream_shared::FeedReport;
 use krm_stream_status::{
-    AfterWrite, Ended, EventPlan, Gate, Level, ReadStatus, Readiness, ReplayReason, Retries, StreamState,
-    StreamSummary, WatchStream, WriteOutcome, WritePlan, plan_write,
+    AfterWrite, EventPlan, Gate, Level, ReadStatus, Readiness, ReplayReason, StreamState, StreamSummary,
+    WriteOutcome, WritePlan, plan_write,
 };
 
+use self::stream::{Stream, tell};
 use super::{FeedId, Now, Written};
 use crate::{
     DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, ReadResource, StreamCounts, UnreadableSpec,
@@ -54,15 +57,6 @@ pub(super) struct Resource {
     /// What was read is left alone until then, unless something else becomes known.
     unknown_until: Option<Moment>,
     seed: u64,
-}
-
-/// One declared stream.
-#[derive(Debug)]
-struct Stream {
-    name: String,
-    feed: Option<(FeedId, WarmScope)>,
-    since: Moment,
-    state: WatchStream,
 }
 
 /// Where publishing stands.
@@ -426,26 +420,5 @@ impl Resource {
             Publishing::Backoff(until) => Some(*until),
             Publishing::Writing(_) | Publishing::Reading | Publishing::Gone => None,
         }
-    }
-}
-
-/// Tells the state of a stream what happened to its feed.
-fn tell(stream: &mut WatchStream, report: &FeedReport) {
-    match report {
-        FeedReport::Opened(start) => stream.opened(start),
-        FeedReport::Synced => stream.synced(),
-        FeedReport::Lived => stream.lived(),
-        FeedReport::SessionEnded(end) => stream.ended(Ended::Session(end)),
-        FeedReport::UnusableEvent => stream.ended(Ended::UnusableEvent),
-        FeedReport::OpenFailed { error, retries_left } => {
-            let retries = if *retries_left {
-                Retries::Left
-            } else {
-                Retries::UsedUp
-            };
-            stream.open_failed(error, retries);
-        }
-        FeedReport::ReopenedInVain => stream.ended_early_again(),
-        FeedReport::Over(end) => stream.feed_ended(end),
     }
 }
