@@ -9,8 +9,8 @@ use std::time::Duration;
 use krm_stream_protocol::{Identity, Moment, ResourceVersion};
 use krm_stream_shared::FeedReport;
 use krm_stream_status::{
-    AfterWrite, EventPlan, Gate, Level, ReadStatus, Readiness, ReplayReason, StreamState, StreamSummary,
-    WriteOutcome, WritePlan, plan_write,
+    AfterWrite, EventPlan, Gate, Level, ReadStatus, Readiness, StreamSummary, WriteOutcome, WritePlan,
+    plan_write,
 };
 
 use self::stream::{Stream, tell};
@@ -26,8 +26,6 @@ const INVALID_SPECIFICATION: &str = "InvalidSpecification";
 const WAITING_REPORTS: usize = 256;
 /// The least time between writes that do not change Ready.
 const QUIET_PACE: Duration = Duration::from_secs(1);
-/// How long a status that says that all is ready is left alone while first snapshots are read: for as long as one may take.
-const FIRST_SNAPSHOT: Duration = Duration::from_mins(5);
 /// The backoff after a conflict or a failed write, doubled up to the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
@@ -169,11 +167,7 @@ impl Resource {
         };
         for resolved in resolved {
             let scope = resolved.outcome().ok().cloned();
-            let is_same = |stream: &Stream| {
-                stream.name == resolved.name()
-                    && scope.is_some()
-                    && stream.feed.as_ref().map(|(_, scope)| scope) == scope.as_ref()
-            };
+            let is_same = |stream: &Stream| stream.keeps(resolved.name(), scope.as_ref());
             if let Some(place) = former.iter().position(is_same) {
                 self.streams.push(former.swap_remove(place));
                 continue;
@@ -203,14 +197,7 @@ impl Resource {
                 ..StreamCounts::default()
             };
         }
-        let states = self.streams.iter().map(|stream| {
-            let mut state = stream.state.clone();
-            if let Some((kept, _)) = &stream.feed {
-                let own = self.waiting.iter().filter(|(feed, _)| feed == kept);
-                own.for_each(|(_, report)| tell(&mut state, report));
-            }
-            state
-        });
+        let states = self.streams.iter().map(|stream| stream.after(&self.waiting));
         states.fold(StreamCounts::default(), |counts, stream| {
             counts.and(stream.state())
         })
@@ -300,19 +287,7 @@ impl Resource {
         if status.observed_generation != Some(self.generation) || !status.conditions.is_ready() {
             return None;
         }
-        let mut until: Option<Moment> = None;
-        for stream in &self.streams {
-            match stream.state.state() {
-                StreamState::Streaming => {}
-                StreamState::Replaying(ReplayReason::InitialReplay) => {
-                    let end = stream.since + FIRST_SNAPSHOT;
-                    until = Some(until.map_or(end, |until| until.min(end)));
-                }
-                StreamState::Replaying(ReplayReason::ResumeReplay | ReplayReason::ExpiredResourceVersion)
-                | StreamState::Blocked(_) => return None,
-            }
-        }
-        until.filter(|until| now < *until)
+        stream::first_snapshots(&self.streams).filter(|until| now < *until)
     }
 
     fn evaluate(&self, now: Now) -> DeclaredStreamStatus {
