@@ -64,8 +64,9 @@ async fn client(kind: Kind, address: SocketAddr, room: u32) -> Client {
     }
 }
 
-/// What one that stalls is handed at most: a chunk, and what fits into hyper, the kernel and its own.
-const MOST_HANDED_OUT: u64 = 1 << 20;
+/// What one that stalls is handed at most: a chunk, and what fits into hyper, the kernel and its own. Where the system has no
+/// bound for what waits unsent, the kernel takes a few MiB.
+const MOST_HANDED_OUT: u64 = if cfg!(target_os = "linux") { 1 << 20 } else { 16 << 20 };
 /// 64 MiB of them.
 const CHANGES: u32 = 256;
 
@@ -119,6 +120,7 @@ async fn reads(kind: Kind, changes: u32, is_there: bool) -> Duration {
         })
         .await;
         let handed_out = host.bytes_handed_out() - read as u64;
+        eprintln!("{kind:?}: {handed_out} bytes were handed out to the one that stalls");
         assert!(
             handed_out <= MOST_HANDED_OUT,
             "{kind:?}: {handed_out} bytes of 64 MiB were handed out to one that took nothing"

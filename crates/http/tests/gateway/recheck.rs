@@ -1,10 +1,13 @@
 //! `Gateway::recheck`: nothing passes before a check that was asked after it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use krm_stream_http::{Gateway, GatewayBuilder};
-use krm_stream_protocol::{ProjectionName, StreamError, WatchEvent};
+use krm_stream_protocol::{
+    Authorizer, BoxFuture, Check, Principal, ProjectionName, Scope, StreamError, WatchEvent,
+};
 use tokio::time::Instant;
 
 use super::support::{
@@ -145,6 +148,47 @@ async fn an_allowed_that_was_asked_for_before_the_recheck_does_not_count() {
     second.deny();
     assert_eq!(code_of(&connection.only_event().await), "FORBIDDEN");
     assert!(script.try_next_open().is_none());
+}
+
+/// Answers at once, without a word of when it asked; has its stream rechecked within the first question.
+struct Silent {
+    gateway: Arc<OnceLock<Gateway>>,
+    asked: AtomicUsize,
+}
+
+impl Authorizer for Silent {
+    fn authorize<'a>(
+        &'a self,
+        principal: &'a Principal,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        self.authorize_check(Check::new(principal, scope))
+    }
+
+    fn authorize_check<'a>(&'a self, _: Check<'a>) -> BoxFuture<'a, Result<(), StreamError>> {
+        let answer = match self.asked.fetch_add(1, Ordering::SeqCst) {
+            0 => {
+                assert_eq!(self.gateway.get().unwrap().recheck(|_, _| true), 1);
+                Ok(())
+            }
+            _ => Err(StreamError::forbidden("no longer yours")),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn an_allowed_of_an_authorizer_that_does_not_say_when_it_asked_is_as_old_as_the_question() {
+    let (upstream, script) = ScriptedUpstream::new();
+    let known = Arc::<OnceLock<Gateway>>::default();
+    let authorizer = Silent {
+        gateway: Arc::clone(&known),
+        asked: AtomicUsize::new(0),
+    };
+    let gateway = builder(&upstream).authorizer(authorizer).build().unwrap();
+    known.set(gateway.clone()).unwrap();
+    assert_eq!(code_of(&get(&gateway, QUERY).only_event().await), "FORBIDDEN");
+    assert_eq!(script.asked(), 0, "nothing was opened on its strength");
 }
 
 #[tokio::test(start_paused = true)]
