@@ -66,7 +66,11 @@ async fn client(kind: Kind, address: SocketAddr, room: u32) -> Client {
 
 /// What one that stalls is handed at most: a chunk, and what fits into hyper, the kernel and its own. Where the system has no
 /// bound for what waits unsent, the kernel takes a few MiB.
-const MOST_HANDED_OUT: u64 = if cfg!(target_os = "linux") { 1 << 20 } else { 16 << 20 };
+const MOST_HANDED_OUT: u64 = if cfg!(target_os = "linux") {
+    1 << 20
+} else {
+    16 << 20
+};
 /// 64 MiB of them.
 const CHANGES: u32 = 256;
 
