@@ -28,7 +28,8 @@ pub(crate) enum DeclaredError {
     #[error("the configuration of the cluster cannot be used for declared streams")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error(
-        "--lease-{0} must be a DNS subdomain, of lower-case letters, digits, `-` and `.`, for example krm-stream"
+        "--lease-{0} must be one as Kubernetes has them: lower-case letters, digits and `-`, with a letter or digit at each end, for \
+         example krm-stream"
     )]
     LeaseName(&'static str),
     #[error("declared streams cannot be kept")]
