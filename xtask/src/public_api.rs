@@ -126,7 +126,11 @@ fn list_item(items: &CrateItems, place: &Place, item: Option<&Item>, shown: &str
     let mut traits = item.map(crate_items::derived).unwrap_or_default();
     for (module, block) in items.impls() {
         let Type::Path(of) = &*block.self_ty else { continue };
-        if items.resolve(module, &crate_items::segments(&of.path)).as_ref() != Some(place) {
+        // What a macro writes is no item of its module, and may still be implemented there.
+        let path = crate_items::segments(&of.path);
+        let written =
+            matches!(path.as_slice(), [name] if *place == Place::Own(module.to_vec(), name.clone()));
+        if !written && items.resolve(module, &path).as_ref() != Some(place) {
             continue;
         }
         if let Some((_, implemented, _)) = &block.trait_ {
@@ -258,6 +262,16 @@ mod tests {
                 "const json::DEPTH",
                 "use serde_json, of another crate",
             ]
+        );
+    }
+
+    #[test]
+    fn what_a_macro_writes_is_listed_with_what_is_implemented_for_it() {
+        assert_eq!(
+            listed(
+                "mod own { pinned! { pub struct Body {} }\nimpl Iterator for Body {}\nimpl Body { pub fn shown() {} } }\npub use own::Body;"
+            ),
+            ["what a macro writes: Body: Iterator", "fn Body::shown"]
         );
     }
 
