@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 pub(super) const WORTH_SHARING: usize = 16 * 1024;
 
 /// What a stream has written and its transport has not taken. A large object is a chunk of its own, between the beginning
-/// and the end of its frame.
+/// and the end of its frame; where several wait, they go out as one chunk, as far as they fit into the limit.
 ///
 /// It is filled up to a bound and emptied chunk by chunk, so that what a slow link has not taken stays in the changelog,
 /// where it coalesces.
@@ -53,10 +53,13 @@ impl Outbox {
 
     /// Takes the next chunk.
     pub fn take(&mut self) -> Option<Bytes> {
-        let chunk = match self.ready.pop_front() {
+        let chunk = match self.take_several() {
             Some(chunk) => chunk,
-            None if self.open.is_empty() => return None,
-            None => self.open.split().freeze(),
+            None => match self.ready.pop_front() {
+                Some(chunk) => chunk,
+                None if self.open.is_empty() => return None,
+                None => self.open.split().freeze(),
+            },
         };
         self.pending -= chunk.len();
         if self.is_empty() {
@@ -65,6 +68,31 @@ impl Outbox {
             self.ready = VecDeque::new();
         }
         Some(chunk)
+    }
+
+    /// Copies what waits into one chunk where it holds several large objects: each by itself, they would be a write each.
+    fn take_several(&mut self) -> Option<Bytes> {
+        let (mut count, mut bytes, mut large) = (0, 0, 0);
+        for part in &self.ready {
+            if bytes + part.len() > self.limit {
+                break;
+            }
+            count += 1;
+            bytes += part.len();
+            large += usize::from(part.len() >= WORTH_SHARING);
+        }
+        if large < 2 {
+            return None;
+        }
+        let takes_open = count == self.ready.len() && bytes + self.open.len() <= self.limit;
+        let mut chunk = BytesMut::with_capacity(bytes + if takes_open { self.open.len() } else { 0 });
+        for part in self.ready.drain(..count) {
+            chunk.put_slice(&part);
+        }
+        if takes_open {
+            chunk.put_slice(&self.open.split());
+        }
+        Some(chunk.freeze())
     }
 
     /// Takes memory for so many bytes at once: most often they are all that is written before the outbox is emptied.
@@ -128,6 +156,30 @@ mod tests {
         assert_eq!(outbox.pending(), 3);
         assert_eq!(outbox.take().unwrap(), "end");
         assert!(outbox.take().is_none() && outbox.is_empty());
+    }
+
+    #[test]
+    fn several_large_parts_become_one_chunk_as_far_as_they_fit() {
+        let large = |byte| Bytes::from(vec![byte; WORTH_SHARING]);
+        let mut outbox = Outbox::new(3 * WORTH_SHARING + 100);
+        let write = |outbox: &mut Outbox, byte| {
+            outbox.write(|out| out.put_slice(b"prefix "));
+            outbox.share(&large(byte));
+        };
+        for byte in *b"abcd" {
+            write(&mut outbox, byte);
+        }
+        let first = outbox.take().unwrap();
+        assert_eq!(first.len(), 3 * (7 + WORTH_SHARING) + 7);
+        assert!(first.starts_with(b"prefix aaa") && first.ends_with(b"cprefix "));
+        assert_eq!(outbox.take().unwrap(), large(b'd'));
+        assert!(outbox.take().is_none() && outbox.is_empty());
+
+        for byte in *b"ef" {
+            write(&mut outbox, byte);
+        }
+        outbox.write(|out| out.put_slice(b"end"));
+        assert!(outbox.take().unwrap().ends_with(b"fend") && outbox.is_empty());
     }
 
     #[test]
