@@ -28,7 +28,7 @@ pub(crate) use opening::Waiter;
 use reports::Reports;
 pub use reports::{FeedReport, FeedReports, Keep, Keeper};
 pub(crate) use snapshot_bytes::{Chunk, Loan, NEXT_CHUNK_WITHIN, Next};
-use snapshot_bytes::{JOINS_CEASE, SnapshotBytes};
+use snapshot_bytes::{GivenUp, JOINS_CEASE, SnapshotBytes};
 pub(crate) use state::{FeedState, Over};
 
 use crate::changelog::Point;
@@ -36,9 +36,6 @@ use crate::settings::FeedSettings;
 
 /// If none of the streams that were woken looks for so long, those that are left are stuck.
 const STUCK_AFTER: Duration = Duration::from_millis(100);
-
-/// However many look one after the other, nobody waits for longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// What makes two streams share a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,21 +109,22 @@ impl Feed {
         self.state.change(change)
     }
 
-    /// Rouses the streams that rest, and waits until all that were woken have looked, as long as some of them do: those that
-    /// are stuck must not hold up the others.
-    async fn settled(&self) {
+    /// Rouses the streams that rest, and waits until all that were woken have looked, as long as some of them do, and no
+    /// longer than `patience`: those that are stuck or slow must not hold up the others. Returns how long was waited.
+    async fn settled(&self, patience: Duration) -> Duration {
         self.state.rouse();
         let started = Instant::now();
         let mut unsettled = self.state.unsettled();
         loop {
             let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
-            if timeout(STUCK_AFTER, settled).await.is_ok() {
-                return;
+            let left = patience.saturating_sub(started.elapsed());
+            if timeout(STUCK_AFTER.min(left), settled).await.is_ok() {
+                return started.elapsed();
             }
             let before = std::mem::replace(&mut unsettled, self.state.unsettled());
-            if unsettled >= before || started.elapsed() > LONGEST_WAIT {
+            if unsettled >= before || started.elapsed() >= patience {
                 self.state.give_up_unsettled();
-                return;
+                return started.elapsed();
             }
         }
     }
@@ -140,14 +138,21 @@ impl Feed {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of the opening snapshot for a stream that joins now; `None` where it has to sweep.
-    pub(crate) fn lend_snapshot(&self, state: &FeedState, now: Moment) -> Option<(Point, Arc<Loan>)> {
+    /// The bytes of the opening snapshot for a stream that joins now, none where it has to sweep; and what is to be dropped once
+    /// `state` is no longer locked.
+    pub(crate) fn lend_snapshot(
+        &self,
+        state: &FeedState,
+        now: Moment,
+    ) -> (Option<(Point, Arc<Loan>)>, GivenUp) {
         if self.key.is_isolated() {
-            return None;
+            return (None, GivenUp::default());
         }
-        let lent = self.snapshot_bytes.lend(&state.changelog, now)?;
-        self.untidy.notify_one();
-        Some(lent)
+        let (lent, given_up) = self.snapshot_bytes.lend(&state.changelog, now);
+        if lent.is_some() {
+            self.untidy.notify_one();
+        }
+        (lent, given_up)
     }
 
     /// For as long as the feed lives: frees what nobody needs any more while no change comes that would.

@@ -151,7 +151,11 @@ impl Reader {
         let is_first_event = self.connection.seq == 0;
         let state = feed.read();
         let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
-        let lent = is_first_event.then(|| feed.lend_snapshot(&state, now)).flatten();
+        let (lent, given_up) = if is_first_event {
+            feed.lend_snapshot(&state, now)
+        } else {
+            Default::default()
+        };
         if let Some((point, loan)) = lent
             && self.sweep.begin_cycle_apart(&state.changelog, point, &mut wire)
         {
@@ -160,6 +164,7 @@ impl Reader {
             self.sweep.begin_cycle(&state.changelog, &mut wire);
         }
         drop(state);
+        drop(given_up);
         self.subscription = Some(subscription);
     }
 
@@ -195,32 +200,40 @@ impl Reader {
         let mut wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
         let mut progress = self.sweep.poll(&state.changelog, &mut wire);
         let mut state = state;
+        let mut left_behind = None;
         if progress == Progress::Apart {
-            let is_left_behind = self
+            left_behind = self
                 .apart
-                .as_ref()
-                .is_some_and(|apart| apart.loan.is_left_behind(&state.changelog));
-            drop(state);
-            // Encoding and taking note of withheld values is no business of the feed's lock.
-            self.waits_since = None;
-            let Some(next_slot) = self.read_apart(is_left_behind, now, outbox) else {
-                return Poll::Ready(Step::Wrote);
+                .take_if(|apart| apart.loan.is_left_behind(&state.changelog));
+            let next_slot = if let Some(apart) = &left_behind {
+                // At this look, or more deletions may come before the next one than it may owe.
+                apart.loan.next_slot()
+            } else {
+                drop(state);
+                // Encoding and taking note of withheld values is no business of the feed's lock.
+                self.waits_since = None;
+                let Some(next_slot) = self.read_apart(now, outbox) else {
+                    return Poll::Ready(Step::Wrote);
+                };
+                state = feed.read();
+                next_slot
             };
-            state = feed.read();
             self.sweep.rejoin(&state.changelog, next_slot);
             wire = Wire::new(&mut self.connection, feed.key(), now, outbox);
             progress = self.sweep.poll(&state.changelog, &mut wire);
         }
         let (resync, wrote) = (wire.resync(), wire.wrote());
         drop(state);
+        // Perhaps the last that held a copy: not under the feed's lock.
+        drop(left_behind);
         self.waits_since = (progress == Progress::Idle).then_some(wakes);
         self.conclude(progress, resync, wrote)
     }
 
     /// Writes the next of the shared bytes. Returns the slot from which on nothing was sent, if the stream has left them.
-    fn read_apart(&mut self, is_left_behind: bool, now: Moment, outbox: &mut Outbox) -> Option<u32> {
+    fn read_apart(&mut self, now: Moment, outbox: &mut Outbox) -> Option<u32> {
         let apart = self.apart.as_mut()?;
-        let next = if is_left_behind || now.since(apart.taken_at) > NEXT_CHUNK_WITHIN {
+        let next = if now.since(apart.taken_at) > NEXT_CHUNK_WITHIN {
             Next::Left {
                 next_slot: apart.loan.leave(),
             }

@@ -3,6 +3,7 @@
 mod ending;
 mod leaving;
 mod living;
+mod pace;
 mod projecting;
 mod reopening;
 mod session;
@@ -19,8 +20,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::leaving::Left;
 use self::living::Living;
+use self::pace::Pace;
 use self::reopening::Reopening;
-use self::session::{Pace, SessionCount, next_batch};
+use self::session::{SessionCount, next_batch};
 use self::taking::Step;
 use super::Feed;
 use super::reports::FeedReport;
@@ -161,6 +163,8 @@ impl Driver {
     async fn sessions(&self, continuity: &mut Continuity, upstream: &dyn Upstream) -> FeedEnd {
         let mut is_first = true;
         let mut reopening = Reopening::default();
+        // Streams may rest for longer than a session lives.
+        let mut pace = Pace::new(self.settings.queue_depth, self.now());
         while let Some((at, start)) = continuity.next_open() {
             sleep_until(self.origin + at.since_origin()).await;
             continuity.request_sent(self.now());
@@ -173,7 +177,7 @@ impl Driver {
                     continuity.opened(self.now(), session.asked_timeout());
                     self.tell(&FeedReport::Opened(start.clone()));
                     self.feed.opening().opened();
-                    let (next, left) = self.session(continuity, session, count).await;
+                    let (next, left) = self.session(continuity, session, count, &mut pace).await;
                     if let Next::Open = next {
                         for report in reopening.after_session(&start, left, continuity) {
                             self.tell(&report);
@@ -212,14 +216,14 @@ impl Driver {
         continuity: &mut Continuity,
         mut session: Box<dyn Session>,
         mut count: SessionCount<'_>,
+        pace: &mut Pace,
     ) -> (Next, Left) {
         let mut batch = Vec::new();
-        let mut pace = Pace::new(self.settings.queue_depth);
         let mut living = Living::default();
         loop {
             // Before anything is taken from the session: what waits there is not delivered yet.
             if pace.remaining() == 0 {
-                self.settle(&mut pace).await;
+                self.settle(pace).await;
             }
             let lives = living.until_due(self, continuity);
             tokio::select! {
@@ -228,9 +232,11 @@ impl Driver {
                 () = lives => {}
             }
             let (steps, mut left) = self.judge(continuity, &mut batch, &mut count, &mut living);
-            if let Err(exceeded) = self.take(steps, &mut pace).await {
-                let end = FeedEnd::Fatal(exceeded.to_stream_error());
-                left = Some((Next::End(end), Left::ForAnEvent));
+            if let Err(exceeded) = self.take(steps, pace).await {
+                let next = Next::End(FeedEnd::Fatal(exceeded.to_stream_error()));
+                count.reason = SessionEndReason::Error;
+                self.report_left(&next);
+                left = Some((next, Left::ForAnEvent));
             }
             living.tell(self);
             if let Some(left) = left {

@@ -64,6 +64,13 @@ struct Table {
     loans: Vec<Lent>,
 }
 
+/// What is not lent any more: perhaps a whole copy, which takes milliseconds to free. To be dropped outside of any lock.
+#[derive(Debug, Default)]
+pub(crate) struct GivenUp {
+    current: Option<Current>,
+    chunks: Vec<Arc<Chunk>>,
+}
+
 #[derive(Debug)]
 struct Lent {
     loan: Weak<Loan>,
@@ -86,10 +93,16 @@ impl SnapshotBytes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes for a stream that joins now, and their point; `None` where it has to sweep.
-    pub(crate) fn lend(&self, changelog: &FeedChangelog, now: Moment) -> Option<(Point, Arc<Loan>)> {
+    /// The bytes for a stream that joins now, and their point; none where it has to sweep. What is given up for them comes
+    /// with them.
+    pub(crate) fn lend(
+        &self,
+        changelog: &FeedChangelog,
+        now: Moment,
+    ) -> (Option<(Point, Arc<Loan>)>, GivenUp) {
+        let mut given_up = GivenUp::default();
         if !changelog.is_continuous() || changelog.boundary().is_none() {
-            return None;
+            return (None, given_up);
         }
         let mut table = self.table();
         let before = table.last_join.replace(now);
@@ -98,25 +111,24 @@ impl SnapshotBytes {
             .current
             .as_ref()
             .is_some_and(|current| current.is_near(changelog));
-        let mut outdated = (None, Vec::new());
         if !is_usable {
-            if before.is_none_or(|before| now.since(before) >= JOINS_CEASE) {
-                return None;
-            }
-            let next = Current::take_down(changelog);
-            outdated = (std::mem::replace(&mut table.current, next), table.begin_copy());
+            let is_alone = before.is_none_or(|before| now.since(before) >= JOINS_CEASE);
+            let Some(next) = (!is_alone).then(|| Current::take_down(changelog)).flatten() else {
+                return (None, given_up);
+            };
+            given_up.current = table.current.replace(next);
+            given_up.chunks = table.begin_copy();
         }
-        let current = table.current.as_ref()?;
+        let Some(current) = &table.current else {
+            return (None, given_up);
+        };
         let loan = Arc::new(Loan::new(Arc::clone(&current.start), current.deletions));
         let (point, copy) = (current.point, table.copies);
         table.loans.push(Lent {
             loan: Arc::downgrade(&loan),
             copy,
         });
-        drop(table);
-        // Perhaps the last that held it: freed outside the lock.
-        drop(outdated);
-        Some((point, loan))
+        (Some((point, loan)), given_up)
     }
 
     /// To be called about once within [`JOINS_CEASE`]: lets go of the bytes if nobody has joined since the last time, and

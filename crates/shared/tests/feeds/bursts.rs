@@ -169,3 +169,48 @@ async fn nor_does_a_snapshot_that_is_read_again_and_lacks_nearly_all_that_was_se
         assert_eq!(reader.values(), [(uid(7), "second".to_owned())]);
     }
 }
+
+/// Each of these looks now and then, so that one of them always has not looked yet.
+#[tokio::test(start_paused = true)]
+async fn slow_readers_hold_up_a_burst_of_deletions_by_seconds_however_many_there_are_of_either() {
+    const OBJECTS: u64 = 12_800;
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let upstream: Arc<dyn Upstream> = upstream;
+    let feeds = feeds_with(FeedSettings::default());
+    let opening = Browser::join(&feeds, &upstream, Moment::ORIGIN);
+    let (mut first, session) = script.next_open_when(opening).await;
+    let version = session.fill("ConfigMap", OBJECTS, 10);
+    session.boundary(version);
+    wait_for(|| {
+        first.take_all();
+        first.consumer.is_synced()
+    })
+    .await;
+    let mut slow = Vec::new();
+    for n in 0..30 {
+        let mut stream = begun(&feeds, &upstream).await;
+        slow.push(tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(10 * n)).await;
+            loop {
+                let _ = stream.poll();
+                while stream.outbox.take().is_some() {}
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        }));
+    }
+    let began = tokio::time::Instant::now();
+    for n in 0..OBJECTS {
+        session.delete("ConfigMap", &uid(n), version + 1 + n);
+    }
+    wait_for(|| {
+        first.take_all();
+        first.consumer.objects().count() == 0
+    })
+    .await;
+    // 100 portions, of which each would wait for 300 ms.
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!(first.resyncs, 0);
+    for task in slow {
+        task.abort();
+    }
+}

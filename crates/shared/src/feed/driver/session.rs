@@ -11,48 +11,6 @@ const LARGEST_BATCH: usize = 256;
 /// projection to hold up the other tasks of this thread.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// How fast deletions are applied: no faster than streams that keep up can take them in, since each may owe only so many.
-///
-/// A stream that is at the head takes in all there is at its next look. So once half as many deletions were applied as a
-/// stream may owe, those that rest are roused, and every stream that was woken gets to look before more is taken from the
-/// session. Updates need no such thing: they coalesce.
-#[derive(Debug)]
-pub(super) struct Pace {
-    most: usize,
-    /// Deletions that were applied since all streams had looked.
-    applied: usize,
-}
-
-impl Pace {
-    pub(super) fn new(queue_depth: usize) -> Self {
-        Self {
-            // A stream that reads shared bytes looks without taking in, until as many came as half of what it may owe.
-            most: (queue_depth / 2).max(1),
-            applied: 0,
-        }
-    }
-
-    /// How many deletions may be applied before the streams that were woken have to look; none if they have to look now.
-    pub(super) fn remaining(&self) -> usize {
-        self.most.saturating_sub(self.applied)
-    }
-
-    /// How many deletions may be applied at once, if nothing was applied before.
-    pub(super) fn most(&self) -> usize {
-        self.most
-    }
-
-    /// So many deletions are applied.
-    pub(super) fn applies(&mut self, deletions: usize) {
-        self.applied += deletions;
-    }
-
-    /// All streams have looked, or are waited for no longer.
-    pub(super) fn settled(&mut self) {
-        self.applied = 0;
-    }
-}
-
 fn is_deletion(item: &SessionItem) -> bool {
     matches!(item, SessionItem::Event(WatchEvent::Deleted(_)))
 }

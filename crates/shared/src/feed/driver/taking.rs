@@ -3,7 +3,7 @@
 use krm_stream_protocol::Observation;
 
 use super::Driver;
-use super::session::Pace;
+use super::pace::Pace;
 use crate::feed::Visible;
 use crate::feed::limits::Exceeded;
 use crate::feed::reports::FeedReport;
@@ -65,8 +65,8 @@ impl Driver {
 
     /// Waits until all streams have looked, or are waited for no longer.
     pub(super) async fn settle(&self, pace: &mut Pace) {
-        self.feed.settled().await;
-        pace.settled();
+        let waited = self.feed.settled(pace.patience(self.now())).await;
+        pace.settled(waited);
     }
 
     /// A fresh session is about to be asked for.

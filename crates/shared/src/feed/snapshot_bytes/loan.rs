@@ -23,6 +23,15 @@ enum Place {
     Left { next_slot: u32 },
 }
 
+impl Place {
+    fn next_slot(&self) -> u32 {
+        match self {
+            Self::After(chunk) => chunk.next_slot(),
+            Self::Left { next_slot } => *next_slot,
+        }
+    }
+}
+
 /// What a reader gets next.
 #[derive(Debug)]
 pub(crate) enum Next {
@@ -76,13 +85,15 @@ impl Loan {
         answer
     }
 
+    /// The slot from which on nothing was taken so far.
+    pub(crate) fn next_slot(&self) -> u32 {
+        self.place().next_slot()
+    }
+
     /// Leaves the bytes. Returns the slot from which on nothing was taken.
     pub(crate) fn leave(&self) -> u32 {
         let mut place = self.place();
-        let next_slot = match &*place {
-            Place::After(chunk) => chunk.next_slot(),
-            Place::Left { next_slot } => *next_slot,
-        };
+        let next_slot = place.next_slot();
         let before = std::mem::replace(&mut *place, Place::Left { next_slot });
         drop(place);
         drop(before);

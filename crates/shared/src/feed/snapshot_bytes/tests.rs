@@ -34,7 +34,7 @@ fn at(milliseconds: u64) -> Moment {
 /// The second of two who join at once.
 fn lend(bytes: &SnapshotBytes, state: &FeedState, now: Moment) -> (Point, Arc<Loan>) {
     let _ = bytes.lend(&state.changelog, now);
-    bytes.lend(&state.changelog, now).unwrap()
+    bytes.lend(&state.changelog, now).0.unwrap()
 }
 
 fn take(loan: &Loan) -> Arc<Chunk> {
@@ -85,21 +85,21 @@ fn all_who_join_near_take_the_same_allocation_and_an_object_of_any_size_is_one_c
     let mut state = warm(40, 100_000);
     let bytes = SnapshotBytes::default();
     assert!(
-        bytes.lend(&state.changelog, at(0)).is_none(),
+        bytes.lend(&state.changelog, at(0)).0.is_none(),
         "a lone join sweeps"
     );
-    let (first_point, first) = bytes.lend(&state.changelog, at(500)).unwrap();
+    let (first_point, first) = bytes.lend(&state.changelog, at(500)).0.unwrap();
     for n in 0..16 {
         state.apply(upsert(n, 2, 100));
     }
-    let (second_point, second) = bytes.lend(&state.changelog, at(1_499)).unwrap();
+    let (second_point, second) = bytes.lend(&state.changelog, at(1_499)).0.unwrap();
     assert_eq!(first_point, second_point);
     for _ in 0..40 {
         let (one, other) = (take(&first), take(&second));
         assert_eq!((one.objects(), one.bytes().as_ptr()), (1, other.bytes().as_ptr()));
     }
     state.apply(upsert(30, 2, 100));
-    let (third_point, third) = bytes.lend(&state.changelog, at(1_500)).unwrap();
+    let (third_point, third) = bytes.lend(&state.changelog, at(1_500)).0.unwrap();
     assert_eq!(third_point, state.changelog.point(), "too much has changed");
     assert_eq!(take(&third).objects(), 16, "the small ones fit into one");
 }
@@ -110,17 +110,17 @@ fn they_are_not_handed_out_past_a_dropped_tombstone_nor_without_continuity_nor_b
     let mut cold = FeedState::new(&FeedSettings::default(), false);
     cold.apply(upsert(1, 1, 10));
     for _ in 0..3 {
-        assert!(bytes.lend(&cold.changelog, at(0)).is_none());
+        assert!(bytes.lend(&cold.changelog, at(0)).0.is_none());
     }
     let mut state = warm(40, 10);
     let (point, _) = lend(&bytes, &state, at(0));
     state.changelog.delete("u3", None);
     // Nobody reads, so the tombstone is dropped at once.
     assert!(state.changelog.trimmed() > point.position);
-    let (next, _) = bytes.lend(&state.changelog, at(1)).unwrap();
+    let (next, _) = bytes.lend(&state.changelog, at(1)).0.unwrap();
     assert_ne!(next, point);
     state.begin_snapshot();
-    assert!(bytes.lend(&state.changelog, at(2)).is_none());
+    assert!(bytes.lend(&state.changelog, at(2)).0.is_none());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn they_go_when_joins_cease_and_what_is_read_goes_chunk_by_chunk() {
     let bytes = SnapshotBytes::default();
     let (_, loan) = lend(&bytes, &state, at(0));
     let first = Arc::downgrade(&take(&loan));
-    let stuck = bytes.lend(&state.changelog, at(0)).unwrap().1;
+    let stuck = bytes.lend(&state.changelog, at(0)).0.unwrap().1;
     assert!(bytes.tick(), "there was a join since the last time");
     assert!(first.upgrade().is_some());
     take(&loan);
@@ -141,7 +141,7 @@ fn they_go_when_joins_cease_and_what_is_read_goes_chunk_by_chunk() {
     assert!(matches!(loan.take(), Next::Left { next_slot } if next_slot == next));
     assert!(!bytes.tick(), "nothing is left");
     assert!(
-        bytes.lend(&state.changelog, at(1_000)).is_none(),
+        bytes.lend(&state.changelog, at(1_000)).0.is_none(),
         "another lone join"
     );
 }
@@ -187,10 +187,10 @@ fn a_copy_is_lent_and_read_only_while_few_objects_have_left_since() {
     for n in 0..64 {
         state.changelog.delete(&format!("u{n}"), None);
     }
-    let near = bytes.lend(&state.changelog, at(1)).unwrap().0;
+    let near = bytes.lend(&state.changelog, at(1)).0.unwrap().0;
     assert_eq!(near, point);
     state.changelog.delete("u64", None);
-    assert_ne!(bytes.lend(&state.changelog, at(1)).unwrap().0, point);
+    assert_ne!(bytes.lend(&state.changelog, at(1)).0.unwrap().0, point);
     for n in 65..128 {
         state.changelog.delete(&format!("u{n}"), None);
     }
@@ -204,7 +204,7 @@ fn a_reader_that_goes_away_leaves_nothing_and_a_long_list_is_freed_without_a_dee
     let state = warm(1_000, 40_000);
     let bytes = SnapshotBytes::default();
     let (_, loan) = lend(&bytes, &state, at(0));
-    let stays = bytes.lend(&state.changelog, at(0)).unwrap().1;
+    let stays = bytes.lend(&state.changelog, at(0)).0.unwrap().1;
     while let Next::Chunk(_) = loan.take() {}
     let free = move || drop((stays, bytes));
     std::thread::Builder::new()
