@@ -13,7 +13,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 
 /// Small and large objects: large ones are chunks of their own.
 fn objects() -> Vec<Object> {
-    let sizes = [10, 20_000, 10, 10, 200_000, 10, 40_000, 20_000, 10];
+    let sizes = [10, 20_000, 10, 10, 200_000, 10, 50_000, 20_000, 10];
     let named = sizes.into_iter().enumerate();
     named
         .map(|(at, size)| config_map(&format!("uid-{at}"), 1, &"x".repeat(size)))
