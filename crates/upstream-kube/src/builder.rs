@@ -94,7 +94,8 @@ impl KubeUpstreamBuilder {
     }
 
     /// Before a snapshot is complete: the longest wait for a line (30 s by default), and for the whole of it (5 min).
-    /// A streaming list that exceeds either is given up for a list.
+    /// A streaming list that exceeds either is given up for a list. A watch after a list that is not accepted at first is
+    /// asked for again within the second.
     pub fn snapshot_timeout(mut self, for_a_line: Duration, in_all: Duration) -> Self {
         self.settings.snapshot_line_timeout = for_a_line;
         self.settings.snapshot_timeout = in_all;

@@ -1,4 +1,4 @@
-//! A small source of spread for timeouts. Not for secrets.
+//! A small source of spread for timeouts and waits. Not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,15 @@ impl Spread {
         Duration::from_secs(from.as_secs() + self.next() % width)
     }
 
+    /// `delay`, or up to a quarter longer. Never shorter: a wait is a promise to the API server.
+    pub(crate) fn lengthen(&self, delay: Duration) -> Duration {
+        let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        match nanos / 4 {
+            0 => delay,
+            quarter => delay + Duration::from_nanos(self.next() % quarter),
+        }
+    }
+
     fn next(&self) -> u64 {
         let mut mixed = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -46,5 +55,15 @@ mod tests {
         assert!(drawn.iter().all(|seconds| (from..=to).contains(seconds)));
         assert!(drawn.iter().any(|seconds| *seconds != drawn[0]));
         assert_eq!(spread.seconds_between(from, from), from);
+    }
+
+    #[test]
+    fn delays_are_lengthened_by_less_than_a_quarter_and_differ() {
+        let spread = Spread::new();
+        let delay = Duration::from_secs(4);
+        let drawn: Vec<_> = (0..1000).map(|_| spread.lengthen(delay)).collect();
+        assert!(drawn.iter().all(|longer| (delay..delay * 5 / 4).contains(longer)));
+        assert!(drawn.iter().any(|longer| *longer != drawn[0]));
+        assert_eq!(spread.lengthen(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -186,6 +186,11 @@ impl Requests {
             .await
     }
 
+    /// `delay`, or somewhat longer.
+    pub(crate) fn spread(&self, delay: Duration) -> Duration {
+        self.upstream.connection.spread.lengthen(delay)
+    }
+
     pub(crate) fn first_page(&self) -> Ask<'static> {
         Ask::Page {
             limit: self.settings().page_limit,

@@ -1,7 +1,9 @@
 //! A paged list, then the opening of the watch that follows it.
 //!
-//! The boundary comes once that watch is open: until then nobody knows whether what follows the list will be told, and to
+//! The boundary comes once that watch is accepted: until then nobody knows whether what follows the list will be told, and to
 //! whoever may list but not watch it never is.
+
+mod accepting;
 
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -11,6 +13,8 @@ use bytes::BytesMut;
 use http_body_util::BodyExt as _;
 use krm_stream_protocol::{BoxFuture, Object, ResourceVersion, SessionEnd, UpstreamError, UpstreamErrorKind};
 use tokio::time::Instant;
+
+use accepting::{Accepted, accept};
 
 use crate::page::{ListBody, Page};
 use crate::request::Ask;
@@ -48,16 +52,8 @@ enum Stage {
     },
     /// Its items are handed out; `token` is its own `continue`, to notice a list that does not advance.
     Page { token: Option<Box<str>>, page: Page },
-    /// All items have been handed out; the watch is being opened.
-    Opening(BoxFuture<'static, Result<Watch, AskError>>),
-}
-
-/// The watch that follows a list.
-struct Watch {
-    body: Body,
-    sent: Instant,
-    /// The version of the list, which the watch begins after.
-    version: ResourceVersion,
+    /// All items have been handed out; the watch is asked for.
+    Accepting(BoxFuture<'static, Result<Accepted, AskError>>),
 }
 
 /// What a look at a listing gave.
@@ -66,7 +62,7 @@ pub(super) enum Step {
     Item(Object),
     /// The list was started again.
     Restarted,
-    /// The watch after the list is open: here is the boundary.
+    /// The watch after the list is accepted: here is the boundary.
     Watching {
         body: Body,
         sent: Instant,
@@ -146,9 +142,9 @@ impl Listing {
                         }
                     }
                 },
-                Stage::Opening(opening) => {
-                    let answer = ready!(opening.as_mut().poll(cx));
-                    return Poll::Ready(self.opened(answer));
+                Stage::Accepting(watch) => {
+                    let answer = ready!(watch.as_mut().poll(cx));
+                    return Poll::Ready(self.watch_answered(answer));
                 }
             }
         }
@@ -185,10 +181,10 @@ impl Listing {
         self.start_again()
     }
 
-    /// The answer to the watch. A list whose version is forgotten by now expired midway too.
-    fn opened(&mut self, answer: Result<Watch, AskError>) -> Step {
+    /// The last answer to the watch. A list whose version is forgotten by now expired midway too.
+    fn watch_answered(&mut self, answer: Result<Accepted, AskError>) -> Step {
         match answer {
-            Ok(Watch { body, sent, version }) => Step::Watching { body, sent, version },
+            Ok(Accepted { body, sent, version }) => Step::Watching { body, sent, version },
             Err(error) => match SessionEnd::from(error) {
                 SessionEnd::Expired => self.start_again(),
                 end @ (SessionEnd::Closed | SessionEnd::Failed(_) | SessionEnd::Teardown) => Step::End(end),
@@ -258,7 +254,7 @@ impl Listing {
         let Some(version) = self.version.clone() else {
             return Some(Step::End(SessionEnd::Failed(unreadable(OddList::NoVersion))));
         };
-        self.stage = Stage::Opening(open_watch(self.requests.clone(), version));
+        self.stage = Stage::Accepting(accept(self.requests.clone(), version));
         None
     }
 }
@@ -319,18 +315,6 @@ async fn read_page(mut body: Body, settings: &Settings) -> Result<ListBody, Page
         }
     }
     Page::read(text.freeze()).map_err(|error| PageFailure::Failed(unreadable(error)))
-}
-
-fn open_watch(requests: Requests, version: ResourceVersion) -> BoxFuture<'static, Result<Watch, AskError>> {
-    Box::pin(async move {
-        let sent = Instant::now();
-        let ask = Ask::Watch {
-            after: &version,
-            timeout: requests.timeout,
-        };
-        let body = requests.ask(ask).await?.into_body();
-        Ok(Watch { body, sent, version })
-    })
 }
 
 fn unreadable(cause: impl std::error::Error + Send + Sync + 'static) -> UpstreamError {

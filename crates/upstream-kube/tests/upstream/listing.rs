@@ -1,14 +1,12 @@
-//! Paged lists and the watch that follows them.
+//! Paged lists.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use krm_stream_protocol::{SessionItem, Start, Upstream as _, WatchEvent};
-use tokio::time::Instant;
 
 use crate::support::scripted::{Answer, Received, Step, builder, upstream};
-use crate::support::transcript::{line as describe, next, read};
-use crate::support::{SECOND, config_maps, item, line, object, page, refused_streaming_list, status};
+use crate::support::transcript::{next, read};
+use crate::support::{SECOND, config_maps, item, line, page, refused_streaming_list, status};
 
 /// An API server that refuses streaming lists and answers lists with `list`.
 fn lists(
@@ -293,145 +291,4 @@ async fn one_odd_item_does_not_stop_the_rest() {
             "closed"
         ]
     );
-}
-
-/// An API server without streaming lists that answers its watches with `watch`, after a list of one object.
-fn watches(
-    watch: impl Fn(&Received) -> Answer + Send + Sync + 'static,
-) -> impl Fn(&Received) -> Answer + Send + Sync + 'static {
-    move |request| {
-        if request.is_streaming_list() {
-            Answer::new(405, "")
-        } else if request.is_watch() {
-            watch(request)
-        } else {
-            Answer::ok(page("9", "null", &[item("a", "1")]))
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn there_is_no_boundary_where_the_watch_after_the_list_is_refused() {
-    for (answer, expected) in [
-        (
-            Answer::new(403, status(403, "Forbidden", "no")),
-            "failed forbidden no",
-        ),
-        (Answer::new(401, ""), "failed unauthenticated"),
-        (Answer::new(404, ""), "failed not found"),
-        (Answer::new(429, ""), "failed unavailable"),
-        (Answer::new(503, ""), "failed unavailable"),
-        (
-            Answer::new(504, status(504, "Timeout", "Too large resource version: 9")),
-            "failed version too large",
-        ),
-        (Answer::new(204, ""), "failed unreadable"),
-    ] {
-        let (upstream, record) = upstream(watches(move |_| answer.clone()));
-        let lines = read(&upstream, &config_maps(), Start::Fresh).await;
-        assert_eq!(lines, ["added a@1", expected]);
-        assert_eq!(record.summaries(), ["streaming list", "list", "watch 9"]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_is_accepted_is_the_boundary_whatever_comes_of_it() {
-    for (answer, expected) in [
-        (Answer::ok(""), "closed"),
-        (Answer::ok("").then(Step::Break), "closed"),
-        (
-            Answer::ok(line("ERROR", &status(410, "Expired", "old"))),
-            "expired",
-        ),
-        (Answer::ok(status(403, "Forbidden", "no")), "failed forbidden no"),
-        (Answer::ok(line("ADDED", &object("z", "11"))), "added z@11"),
-    ] {
-        let (upstream, _) = upstream(watches(move |_| answer.clone()));
-        let lines = read(&upstream, &config_maps(), Start::Fresh).await;
-        assert_eq!(lines[..3], ["added a@1", "boundary 9", expected]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn objects_pass_while_the_watch_is_waited_for_and_the_boundary_comes_with_its_headers() {
-    let (upstream, record) = upstream(watches(|_| Answer::ok("").then(Step::Hang).delayed(SECOND * 7)));
-    let mut session = upstream.open(&config_maps(), Start::Fresh).await.unwrap();
-    let before = Instant::now();
-    assert_eq!(describe(&next(&mut *session).await), "added a@1");
-    assert_eq!(before.elapsed(), Duration::ZERO);
-    assert_eq!(describe(&next(&mut *session).await), "boundary 9");
-    assert_eq!(before.elapsed(), SECOND * 7, "with the headers, and no later");
-    assert_eq!(record.summaries(), ["streaming list", "list", "watch 9"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_after_a_list_whose_headers_do_not_come_is_an_end_of_transport_before_the_boundary() {
-    let (builder, _) = builder(watches(|_| Answer::hanging()));
-    let upstream = builder.open_timeout(SECOND * 3).build().unwrap();
-    let before = Instant::now();
-    assert_eq!(
-        read(&upstream, &config_maps(), Start::Fresh).await,
-        ["added a@1", "closed"]
-    );
-    assert_eq!(before.elapsed(), SECOND * 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_whose_version_is_forgotten_when_it_is_to_be_watched_is_started_again() {
-    let (lists, gone) = (
-        AtomicU32::new(0),
-        status(410, "Expired", "too old resource version"),
-    );
-    let (upstream, record) = upstream(move |request| {
-        if request.is_streaming_list() {
-            return Answer::new(405, "");
-        }
-        if request.is_watch() {
-            return match request.parameter("resourceVersion") {
-                Some("1") => Answer::new(410, gone.clone()),
-                _ => Answer::ok(""),
-            };
-        }
-        Answer::ok(match lists.fetch_add(1, Ordering::SeqCst) {
-            0 => page("1", "null", &[item("a", "1"), item("b", "1")]),
-            _ => page("2", "null", &[item("a", "2")]),
-        })
-    });
-    assert_eq!(
-        read(&upstream, &config_maps(), Start::Fresh).await,
-        [
-            "added a@1",
-            "added b@1",
-            "restarted",
-            "added a@2",
-            "boundary 2",
-            "closed"
-        ]
-    );
-    assert_eq!(
-        record.summaries(),
-        ["streaming list", "list", "watch 1", "list", "watch 2"]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_whose_version_is_always_forgotten_ends_after_a_few_spaced_attempts() {
-    let (upstream, record) = upstream(watches(|_| Answer::new(410, "")));
-    let before = Instant::now();
-    let lines = read(&upstream, &config_maps(), Start::Fresh).await;
-    assert_eq!(
-        lines,
-        [
-            "added a@1",
-            "restarted",
-            "added a@1",
-            "restarted",
-            "added a@1",
-            "restarted",
-            "added a@1",
-            "expired"
-        ]
-    );
-    assert_eq!(record.summaries().len(), 1 + 4 * 2);
-    assert_eq!(before.elapsed().as_secs(), 1 + 2);
 }

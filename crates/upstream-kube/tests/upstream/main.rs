@@ -20,3 +20,4 @@ mod support;
 mod time;
 mod transport;
 mod turns;
+mod watch_after_list;

@@ -4,7 +4,7 @@ use krm_stream_protocol::{
     Authorizer as _, ErrorCode, Principal, ResourceVersion, Scope, Session, SessionItem, Start, Subject,
     Target, Upstream as _,
 };
-use krm_stream_simulator::{Rule, Simulator, User};
+use krm_stream_simulator::{Fault, RequestMatch, Rule, Simulator, Status, User};
 use krm_stream_upstream_kube::{KubeUpstream, SubjectAccessReviewAuthorizer, kube};
 use serde_json::{Value, json};
 
@@ -100,6 +100,35 @@ async fn without_streaming_lists_the_same_comes_from_pages_and_a_watch() {
             .count(),
         1
     );
+}
+
+#[tokio::test]
+async fn a_list_is_kept_while_its_watch_is_put_off_or_reset() {
+    let simulator = Simulator::builder().streaming_lists(false).start().await.unwrap();
+    simulator.create("configmaps", config_map("a")).unwrap();
+    let upstream = upstream(&simulator);
+    let busy = Status::new(429, "too many requests")
+        .reason("TooManyRequests")
+        .retry_after_seconds(1);
+    let put_off = RequestMatch::resumed_watch().times(2);
+    simulator.faults().add(put_off, Fault::status(&busy));
+    let before = tokio::time::Instant::now();
+    let mut session = upstream.open(&shop(), Start::Fresh).await.unwrap();
+    assert_eq!(next_word(&mut *session).await, "added a");
+    // What changes while the watch is put off is told by it, after the boundary.
+    simulator.create("configmaps", config_map("b")).unwrap();
+    assert!(words_until_boundary(&mut *session).await.is_empty());
+    assert!(before.elapsed() >= SECOND * 2);
+    assert_eq!(next_word(&mut *session).await, "added b");
+    live_changes_arrive(&simulator, &mut *session).await;
+    // A streaming list, and the watch three times.
+    assert_eq!((simulator.counts().list, simulator.counts().watch), (1, 4));
+
+    let reset = RequestMatch::resumed_watch();
+    simulator.faults().add(reset, Fault::ResetConnection);
+    let mut session = upstream.open(&shop(), Start::Fresh).await.unwrap();
+    assert_eq!(words_until_boundary(&mut *session).await, ["added a", "added c"]);
+    assert_eq!((simulator.counts().list, simulator.counts().watch), (2, 6));
 }
 
 #[tokio::test]
