@@ -14,9 +14,10 @@
 //!
 //! What other routes of an HTTP/2 connection write is cut and watched in the same way; see [`body`].
 //!
-//! The timeout itself is the gateway's, or the host's own. The gateway's reaches the connection with the first request that the gateway answers on it,
-//! through a capability in the request's extensions; see [`capability`].
+//! The timeout itself is the gateway's, or the host's own. The gateway's reaches the connection with the first request that
+//! the gateway answers on it, through a capability in the request's extensions; see [`capability`].
 
+mod below;
 mod body;
 mod capability;
 mod check;
@@ -37,6 +38,7 @@ pub use rejected::TransportRejected;
 
 pub(crate) use capability::{Bound, Capability};
 pub(crate) use check::{CHECK_WRITE_TIMEOUT, CheckChunks, Probe};
+use connection::GuardedIo;
 pub(crate) use connection::{Connection, Work};
 pub(crate) use guard::HEAD_TIMEOUT;
 pub(crate) use pieces::Pieces;

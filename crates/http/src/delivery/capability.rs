@@ -13,6 +13,8 @@ use super::{CheckChunks, Connection, Probe, StreamSlot, TransportRejected};
 pub(crate) struct Capability {
     pub(super) connection: Arc<Connection>,
     pub(super) slot: Arc<StreamSlot>,
+    /// Whether the connection's transport was guarded when the request came; by now it may be gone.
+    pub(super) is_io_guarded: bool,
     /// Whether the request is a check's own.
     pub(super) probe: Option<Arc<Probe>>,
 }
@@ -38,7 +40,7 @@ impl Capability {
         write_timeout: Duration,
         observing: Observing,
     ) -> Result<Bound, TransportRejected> {
-        if !self.connection.is_io_guarded() {
+        if !self.is_io_guarded {
             return Err(TransportRejected::Io);
         }
         self.slot.begin(observing);

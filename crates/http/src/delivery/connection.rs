@@ -16,7 +16,8 @@ pub(crate) struct Connection(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    is_io_guarded: bool,
+    /// How many transports are guarded: by TLS two, the socket and what is spoken over it.
+    guarded_ios: usize,
     /// The shortest of the host's own and those of gateways whose streams are or were on the connection.
     write_timeout: Option<Duration>,
     streams: Vec<Weak<StreamSlot>>,
@@ -43,13 +44,9 @@ impl Connection {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A transport is guarded. Returns whether another one of the connection was before.
-    pub(super) fn guard_io(&self) -> bool {
-        std::mem::replace(&mut self.state().is_io_guarded, true)
-    }
-
+    /// Whether a transport of the connection is guarded.
     pub(super) fn is_io_guarded(&self) -> bool {
-        self.state().is_io_guarded
+        self.state().guarded_ios > 0
     }
 
     /// A request came.
@@ -121,6 +118,27 @@ impl Connection {
             state.waker = Some(waker.clone());
         }
         work
+    }
+}
+
+/// Counts a guarded transport as long as it lives.
+#[derive(Debug)]
+pub(super) struct GuardedIo(Arc<Connection>);
+
+impl GuardedIo {
+    pub(super) fn new(connection: &Arc<Connection>) -> Self {
+        connection.state().guarded_ios += 1;
+        Self(Arc::clone(connection))
+    }
+
+    pub(super) const fn get(&self) -> &Arc<Connection> {
+        &self.0
+    }
+}
+
+impl Drop for GuardedIo {
+    fn drop(&mut self) {
+        self.0.state().guarded_ios -= 1;
     }
 }
 

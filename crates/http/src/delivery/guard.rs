@@ -95,10 +95,10 @@ impl ConnectionGuard {
     /// ```
     ///
     /// Where the TLS stream alone is guarded, a reader that takes a little now and then may live for up to four write
-    /// timeouts in place of one. What is guarded first keeps the time; a guard over it leaves that to it.
+    /// timeouts in place of one. Of two guards, one over the other, the lower one keeps the time; the guards of two sockets each
+    /// keep their own.
     pub fn io<I>(&self, io: I) -> BoundedIo<I> {
-        let is_guarded_below = self.connection.guard_io();
-        BoundedIo::new(io, Arc::clone(&self.connection), is_guarded_below)
+        BoundedIo::new(io, &self.connection)
     }
 
     /// Serves the connection, as [`serve_connection`](crate::serve_connection) does, with what was guarded before.
@@ -194,6 +194,7 @@ where
         request.extensions_mut().insert(Capability {
             connection: Arc::clone(&self.connection),
             slot,
+            is_io_guarded: self.connection.is_io_guarded(),
             probe: self.probe.clone(),
         });
         BoundedAnswer::new(self.service.call(request), stream)

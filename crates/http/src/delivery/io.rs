@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Connection;
+use super::{Connection, GuardedIo, below};
 use crate::settings::CHUNK_BYTES;
 
 /// A connection's transport: writes fail once what is pending was not taken in time.
@@ -25,11 +25,9 @@ use crate::settings::CHUNK_BYTES;
 #[derive(Debug)]
 pub struct BoundedIo<I> {
     io: I,
-    connection: Arc<Connection>,
+    connection: GuardedIo,
     /// What was read already, and is to be read again.
     put_back: Vec<u8>,
-    /// Whether what is below has a guard, which keeps the time.
-    is_guarded_below: bool,
     clock: Option<Clock>,
 }
 
@@ -104,12 +102,11 @@ impl Clock {
 }
 
 impl<I> BoundedIo<I> {
-    pub(super) fn new(io: I, connection: Arc<Connection>, is_guarded_below: bool) -> Self {
+    pub(super) fn new(io: I, connection: &Arc<Connection>) -> Self {
         Self {
             io,
-            connection,
+            connection: GuardedIo::new(connection),
             put_back: Vec::new(),
-            is_guarded_below,
             clock: None,
         }
     }
@@ -131,24 +128,27 @@ impl<I> BoundedIo<I> {
         }
         clock.remaining = clock.remaining.saturating_sub(bytes);
         if clock.remaining == 0
-            && let Some(write_timeout) = self.connection.write_timeout()
+            && let Some(write_timeout) = self.connection.get().write_timeout()
         {
             clock.start_anew(write_timeout, Wait::Flush);
         }
     }
 
-    /// Something is pending and was not taken just now.
-    fn waits<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if self.is_guarded_below {
+    /// Something is pending and was not taken just now. A guard below keeps the time if it waits as well.
+    fn waits<T>(&mut self, wait: Wait, waits_below: bool, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let connection = self.connection.get();
+        below::waits(connection);
+        if waits_below {
+            self.clock = None;
             return Poll::Pending;
         }
-        let Some(write_timeout) = self.connection.write_timeout() else {
+        let Some(write_timeout) = connection.write_timeout() else {
             return Poll::Pending;
         };
         let clock = self.clock.get_or_insert_with(|| Clock::new(write_timeout, wait));
         clock.waits(write_timeout, wait);
         ready!(clock.poll_overdue(write_timeout, cx));
-        self.connection.cut();
+        connection.cut();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "what was written was not taken within the write timeout",
@@ -157,7 +157,7 @@ impl<I> BoundedIo<I> {
 
     fn wrote_or_waits(
         &mut self,
-        result: Poll<io::Result<usize>>,
+        (result, waits_below): (Poll<io::Result<usize>>, bool),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         match result {
@@ -166,13 +166,13 @@ impl<I> BoundedIo<I> {
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => self.waits(Wait::Write, cx),
+            Poll::Pending => self.waits(Wait::Write, waits_below, cx),
         }
     }
 
     fn flushed_or_waits(
         &mut self,
-        result: Poll<io::Result<()>>,
+        (result, waits_below): (Poll<io::Result<()>>, bool),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         match result {
@@ -180,7 +180,7 @@ impl<I> BoundedIo<I> {
                 self.clock = None;
                 Poll::Ready(result)
             }
-            Poll::Pending => self.waits(Wait::Flush, cx),
+            Poll::Pending => self.waits(Wait::Flush, waits_below, cx),
         }
     }
 }
@@ -209,7 +209,9 @@ impl<I: AsyncRead + Unpin> AsyncRead for BoundedIo<I> {
 impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedIo<I> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let result = Pin::new(&mut this.io).poll_write(cx, buf);
+        let result = below::poll(this.connection.get(), || {
+            Pin::new(&mut this.io).poll_write(cx, buf)
+        });
         this.wrote_or_waits(result, cx)
     }
 
@@ -219,7 +221,9 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedIo<I> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let result = Pin::new(&mut this.io).poll_write_vectored(cx, bufs);
+        let result = below::poll(this.connection.get(), || {
+            Pin::new(&mut this.io).poll_write_vectored(cx, bufs)
+        });
         this.wrote_or_waits(result, cx)
     }
 
@@ -229,13 +233,13 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedIo<I> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let result = Pin::new(&mut this.io).poll_flush(cx);
+        let result = below::poll(this.connection.get(), || Pin::new(&mut this.io).poll_flush(cx));
         this.flushed_or_waits(result, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let result = Pin::new(&mut this.io).poll_shutdown(cx);
+        let result = below::poll(this.connection.get(), || Pin::new(&mut this.io).poll_shutdown(cx));
         this.flushed_or_waits(result, cx)
     }
 }

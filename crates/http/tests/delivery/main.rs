@@ -11,6 +11,7 @@
 mod check;
 mod connections;
 mod draining;
+mod guards;
 mod heartbeats;
 mod layers;
 mod multiplexed;

@@ -147,6 +147,24 @@ async fn a_connection_that_lacks_one_guard_is_refused_and_the_operator_told_whic
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_guard_whose_socket_is_gone_vouches_for_no_other() {
+    for kind in PLAIN {
+        let host = Host::new();
+        let gateway = host.gateway.clone();
+        let mut client = client_of(kind, |io| {
+            tokio::spawn(async move {
+                let guard = ConnectionGuard::new();
+                drop(guard.io(tokio::io::empty()));
+                let io = TokioIo::new(io);
+                let _ = guard.builder().serve_connection(io, guard.service(gateway)).await;
+            })
+        })
+        .await;
+        is_rejected(kind, &host, &mut client, "ConnectionGuard::io").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn middleware_that_builds_a_new_request_is_refused() {
     for kind in PLAIN {
         let host = Host::new();
