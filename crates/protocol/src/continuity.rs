@@ -1,6 +1,7 @@
 //! What follows when a watch session ends: the continuity machine of a feed.
 
 mod cursor;
+mod events;
 mod jitter;
 mod outcome;
 mod pace;
@@ -15,8 +16,7 @@ use pace::Pace;
 use state::{Live, State};
 
 use crate::{
-    Moment, Object, OpenError, Ordering, ResourceVersion, SessionEnd, Start, StreamError, UpstreamError,
-    UpstreamErrorKind, WatchEvent,
+    Moment, OpenError, Ordering, ResourceVersion, SessionEnd, Start, UpstreamError, UpstreamErrorKind,
 };
 
 /// The delays before the retries of a failed reopen, jittered.
@@ -111,6 +111,16 @@ impl Continuity {
         self.state.lives_at()
     }
 
+    /// Whether the open session, if its transport ends at `now`, will have shown that it works: it has lived, or it is 1 s
+    /// past its boundary or headers, delivered an event or a bookmark after them, and can be gone on after. Something before
+    /// an API server may end every watch after a few seconds, so that none ever lives, and lose nothing. Unlike a session
+    /// that lived, one that worked does not end the row of early ends, nor the spacing.
+    #[must_use]
+    pub fn has_worked(&self, now: Moment) -> bool {
+        self.lives_at().is_some_and(|at| at <= now)
+            || (self.state.has_delivered(now) && self.cursor.version().is_some())
+    }
+
     /// The request goes out now. Does nothing unless one was due.
     pub fn request_sent(&mut self, now: Moment) {
         if let State::Waiting { start, .. } = &self.state {
@@ -157,38 +167,6 @@ impl Continuity {
         }
     }
 
-    /// An event arrived.
-    pub fn event(&mut self, now: Moment, event: &WatchEvent) -> Verdict {
-        match (&mut self.state, event) {
-            (State::Snapshot { .. }, WatchEvent::SnapshotRestarted) => Verdict::RestartSnapshot,
-            (State::Live(_), WatchEvent::SnapshotRestarted) => Verdict::Leave(self.lose_continuity(now)),
-            (
-                State::Snapshot { .. },
-                WatchEvent::Bookmark {
-                    resource_version,
-                    initial_events_end: true,
-                },
-            ) => self.boundary(now, resource_version.as_ref()),
-            (State::Live(live), WatchEvent::Bookmark { resource_version, .. }) => {
-                live.delivered = true;
-                self.bookmark(resource_version.as_ref())
-            }
-            (
-                State::Snapshot { .. } | State::Live(_),
-                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
-            ) => self.change(now, object),
-            (
-                State::Snapshot { .. },
-                WatchEvent::Bookmark {
-                    initial_events_end: false,
-                    ..
-                },
-            )
-            | (State::Snapshot { .. } | State::Live(_), WatchEvent::Unknown)
-            | (State::Waiting { .. } | State::Opening { .. } | State::Ended, _) => Verdict::Ignore,
-        }
-    }
-
     /// The session ended.
     pub fn ended(&mut self, now: Moment, end: SessionEnd) -> Next {
         match end {
@@ -202,73 +180,15 @@ impl Continuity {
     /// An object that cannot be placed arrived where the driver found it, after [`event`](Self::event) said
     /// [`Verdict::Deliver`]; or the driver wants a new cycle for a reason of its own.
     pub fn lose_continuity(&mut self, now: Moment) -> Next {
+        self.lose_continuity_by(now, None)
+    }
+
+    fn lose_continuity_by(&mut self, now: Moment, error: Option<UpstreamError>) -> Next {
         if self.state.is_early(now) {
-            return self.early(now, None, Start::Fresh);
+            return self.early(now, error, Start::Fresh);
         }
         self.settle(now);
         self.wait(now, Duration::ZERO, None, Start::Fresh)
-    }
-
-    fn boundary(&mut self, now: Moment, version: Option<&ResourceVersion>) -> Verdict {
-        let State::Snapshot { sent, asked_timeout } = self.state else {
-            return Verdict::Ignore;
-        };
-        if let Some(verdict) = self.refuse_unordered(version) {
-            return verdict;
-        }
-        self.cursor.start_at(version);
-        self.retries = 0;
-        self.last_attempt = false;
-        self.state = State::Live(Live {
-            sent,
-            asked_timeout,
-            since: now,
-            resumed: false,
-            delivered: true,
-        });
-        Verdict::Boundary
-    }
-
-    fn bookmark(&mut self, version: Option<&ResourceVersion>) -> Verdict {
-        if let Some(version) = version {
-            if let Some(verdict) = self.refuse_unordered(Some(version)) {
-                return verdict;
-            }
-            self.cursor.advance(version);
-        }
-        self.retries = 0;
-        Verdict::Ignore
-    }
-
-    fn change(&mut self, now: Moment, object: &Object) -> Verdict {
-        if object.identity().is_none() {
-            return Verdict::Leave(self.lose_continuity(now));
-        }
-        let version = object.resource_version();
-        if let Some(verdict) = self.refuse_unordered(Some(version.unwrap_or(&ResourceVersion::from("")))) {
-            return verdict;
-        }
-        let State::Live(live) = &mut self.state else {
-            return Verdict::Deliver;
-        };
-        live.delivered = true;
-        self.retries = 0;
-        let Some(version) = version else {
-            return Verdict::Deliver;
-        };
-        if live.resumed && self.cursor.is_replay(version) {
-            return Verdict::Ignore;
-        }
-        self.cursor.advance(version);
-        Verdict::Deliver
-    }
-
-    fn refuse_unordered(&mut self, version: Option<&ResourceVersion>) -> Option<Verdict> {
-        version.is_some_and(|version| self.cursor.refuses(version)).then(|| {
-            Verdict::Leave(self.end(FeedEnd::Fatal(StreamError::internal(
-                "this API server's resource versions do not order; the gateway can serve it with lenient ordering",
-            ))))
-        })
     }
 
     /// The server said something, or what it said cannot be read.
@@ -291,7 +211,7 @@ impl Continuity {
             State::Snapshot { .. } => self.early(now, error, Start::Fresh),
             State::Live(live) if self.cursor.version().is_none() => {
                 debug_assert!(!live.resumed, "a session is resumed from a cursor only");
-                self.lose_continuity(now)
+                self.lose_continuity_by(now, error)
             }
             State::Live(_) if self.state.is_early(now) => {
                 let start = self.cursor.resume();

@@ -36,6 +36,7 @@ pub(super) struct Live {
     /// The boundary of a fresh session, the headers of a resumed one.
     pub(super) since: Moment,
     pub(super) resumed: bool,
+    /// Whether an event or a bookmark came after that.
     pub(super) delivered: bool,
 }
 
@@ -54,6 +55,14 @@ impl State {
         match self {
             Self::Live(live) => Some(live.lives_at()),
             Self::Waiting { .. } | Self::Opening { .. } | Self::Snapshot { .. } | Self::Ended => None,
+        }
+    }
+
+    /// Whether the open session delivered something and would not end at once at `now`.
+    pub(super) fn has_delivered(&self, now: Moment) -> bool {
+        match self {
+            Self::Live(live) => live.delivered && !live.ends_at_once(now),
+            Self::Waiting { .. } | Self::Opening { .. } | Self::Snapshot { .. } | Self::Ended => false,
         }
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::{Object, WatchEvent};
 
 /// A feed under test, with a clock that only the test moves.
 struct Feed {
@@ -232,6 +233,99 @@ fn a_session_lives_five_seconds_past_its_boundary_or_headers_or_to_its_asked_tim
 }
 
 #[test]
+fn a_session_that_delivered_has_worked_a_second_after_its_boundary_or_headers() {
+    let mut feed = Feed::new(Ordering::Strict);
+    feed.open();
+    let _ = feed.upsert("u", "90");
+    feed.pass(ASKED);
+    assert!(!feed.machine.has_worked(feed.now), "not before its boundary");
+    feed.boundary("100");
+    feed.pass(ms(3000));
+    assert!(
+        feed.machine.has_worked(feed.now),
+        "this one has reached its asked timeout"
+    );
+
+    let mut feed = Feed::new(Ordering::Strict);
+    feed.open();
+    feed.boundary("100");
+    feed.pass(ms(3000));
+    assert!(
+        !feed.machine.has_worked(feed.now),
+        "its boundary is what it is to bear out"
+    );
+    let _ = feed.upsert("u", "101");
+    assert!(feed.machine.has_worked(feed.now));
+    let _ = feed.ended(SessionEnd::Closed);
+    assert!(!feed.machine.has_worked(feed.now), "none is open");
+    // One that goes on after a version, with a bookmark.
+    feed.open();
+    let _ = feed.machine.event(feed.now, &bookmark("110", false));
+    feed.pass(ms(999));
+    assert!(!feed.machine.has_worked(feed.now));
+    feed.pass(ms(1));
+    assert!(feed.machine.has_worked(feed.now));
+    let _ = feed.ended(SessionEnd::Closed);
+    feed.open();
+    feed.pass(ms(4999));
+    assert!(!feed.machine.has_worked(feed.now), "nothing came");
+    feed.pass(ms(1));
+    assert!(feed.machine.has_worked(feed.now), "it lived");
+
+    // Without a version to go on after, its end costs continuity.
+    let mut feed = Feed::new(Ordering::Lenient);
+    feed.open();
+    feed.boundary("0");
+    let _ = feed.upsert("u", "");
+    feed.pass(ms(3000));
+    assert!(!feed.machine.has_worked(feed.now));
+}
+
+#[test]
+fn a_session_that_worked_does_not_end_the_row_of_early_ends() {
+    let mut feed = Feed::new(Ordering::Strict);
+    feed.open();
+    assert!(matches!(feed.ended(SessionEnd::Closed), Next::Open));
+    feed.open();
+    feed.boundary("100");
+    let _ = feed.upsert("u", "101");
+    feed.pass(ms(3000));
+    assert!(feed.machine.has_worked(feed.now));
+    let _ = feed.ended(SessionEnd::Expired);
+    feed.open();
+    assert!(matches!(
+        feed.ended(SessionEnd::Closed),
+        Next::End(FeedEnd::Unavailable(None))
+    ));
+}
+
+#[test]
+fn early_ends_for_events_that_cannot_be_used_say_so() {
+    let nameless = || WatchEvent::Added(Object::parse(Bytes::from_static(b"{}")).unwrap());
+    for (event, why) in [
+        (nameless(), "which object"),
+        (WatchEvent::SnapshotRestarted, "begins anew"),
+    ] {
+        let mut feed = Feed::new(Ordering::Strict);
+        for is_last in [false, true] {
+            feed.open();
+            feed.boundary("100");
+            let Verdict::Leave(next) = feed.machine.event(feed.now, &event) else {
+                panic!("{event:?} was used")
+            };
+            let Next::End(FeedEnd::Unavailable(Some(error))) = next else {
+                assert!(!is_last && matches!(next, Next::Open), "{next:?}");
+                continue;
+            };
+            assert!(is_last);
+            assert_eq!(*error.kind(), UpstreamErrorKind::Unreadable);
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(cause.contains(why), "{cause}");
+        }
+    }
+}
+
+#[test]
 fn the_row_of_early_ends_is_over_exactly_when_a_session_lived() {
     for (lives, expected) in [(ms(4999), false), (ms(5000), true)] {
         let mut feed = Feed::new(Ordering::Strict);
@@ -431,7 +525,7 @@ fn a_partial_object_begins_a_new_cycle_and_a_second_at_once_ends_the_feed() {
     feed.open();
     assert!(matches!(
         feed.machine.event(feed.now, &partial),
-        Verdict::Leave(Next::End(FeedEnd::Unavailable(None)))
+        Verdict::Leave(Next::End(FeedEnd::Unavailable(Some(_))))
     ));
 }
 
