@@ -263,7 +263,7 @@ impl Driver {
             let event = match item {
                 SessionItem::Event(event) => event,
                 SessionItem::End(end) => {
-                    living.note(continuity, now);
+                    living.note_end(continuity, now, &end);
                     count.reason = end.reason();
                     self.report_end(&end);
                     next = Some((continuity.ended(now, end.clone()), Left::End(end)));

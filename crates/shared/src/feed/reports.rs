@@ -7,7 +7,7 @@
 //! # Bounds
 //! Telling never waits. Each listener has a queue of [`QUEUED_REPORTS`]; one that does not read loses the oldest. That is
 //! sound: between two openings of a session there are a few reports only, so what is left always holds an opening or an end,
-//! from which the present state follows.
+//! which tells how the feed is at present. What came before, such as how often sessions ended, is lost with the reports of it.
 
 mod keeper;
 
@@ -29,8 +29,9 @@ pub enum FeedReport {
     Opened(Start),
     /// The snapshot is complete.
     Synced,
-    /// The session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for. What was
-    /// wrong with sessions before it is over.
+    /// The session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for; or its
+    /// transport ends now, more than 1 s past them, and it [delivered something](krm_stream_protocol::Continuity::has_worked)
+    /// since. What was wrong with sessions before it is over.
     Lived,
     /// A session ended, and another one follows.
     SessionEnded(SessionEnd),

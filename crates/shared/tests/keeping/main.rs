@@ -159,6 +159,43 @@ async fn a_session_that_lived_is_told_once_and_one_that_ended_before_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_whose_transport_ends_after_it_delivered_has_lived_for_as_long_as_it_could() {
+    let bookmark = |version: &str| WatchEvent::Bookmark {
+        resource_version: Some(version.into()),
+        initial_events_end: false,
+    };
+    let away = || SessionEnd::Failed(UpstreamError::new(UpstreamErrorKind::Unavailable));
+    let feeds = feeds(Observing::default());
+    let (mut keeper, mut script, mut session) = kept_warm(&feeds).await;
+    for (millis, end, expected) in [
+        (
+            1_100,
+            SessionEnd::Closed,
+            &["Lived", "SessionEnded(Closed)"] as &[_],
+        ),
+        (900, SessionEnd::Closed, &["SessionEnded(Closed)"]),
+        (3_000, SessionEnd::Closed, &["Lived", "SessionEnded(Closed)"]),
+        (3_000, away(), &["SessionEnded(Failed"]),
+        (3_000, SessionEnd::Expired, &["SessionEnded(Expired)"]),
+    ] {
+        session.send(bookmark("7"));
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        session.end(end);
+        expect(&mut keeper, expected).await;
+        session = script.answer().await;
+        expect(&mut keeper, &["Opened("]).await;
+    }
+    // A boundary alone is not enough.
+    session.send(WatchEvent::Bookmark {
+        resource_version: Some("9".into()),
+        initial_events_end: true,
+    });
+    tokio::time::sleep(3 * SECOND).await;
+    session.end(SessionEnd::Closed);
+    expect(&mut keeper, &["Synced", "SessionEnded(Closed)"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_that_has_no_boundary_yet_does_not_live_and_its_asked_timeout_is_long_enough() {
     let feeds = feeds(Observing::default());
     let (mut keeper, mut script) = keep(&feeds);

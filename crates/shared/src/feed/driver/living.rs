@@ -1,6 +1,6 @@
-//! Whether the session that is driven has lived, so that it is told once.
+//! Whether the session that is driven has lived, or worked for as long as it could, so that it is told once.
 
-use krm_stream_protocol::{Continuity, Moment};
+use krm_stream_protocol::{Continuity, Moment, SessionEnd};
 use tokio::time::sleep_until;
 
 use super::Driver;
@@ -12,9 +12,9 @@ pub(super) enum Living {
     /// It may end at once. When it has lived: `Due`.
     #[default]
     Young,
-    /// It has lived, and that is to be told after what came before. Told: `Told`.
+    /// It has lived, or worked until it ended, and that is to be told after what came before. Told: `Told`.
     Due,
-    /// It has lived, and nothing more is to be said.
+    /// That was told, and nothing more is to be said.
     Told,
 }
 
@@ -28,6 +28,21 @@ impl Living {
                 }
             }
             Self::Due | Self::Told => {}
+        }
+    }
+
+    /// Takes note of the session as it ends so, before `continuity` is told of that.
+    pub(super) fn note_end(&mut self, continuity: &Continuity, now: Moment, end: &SessionEnd) {
+        self.note(continuity, now);
+        match (&self, end) {
+            (Self::Young, SessionEnd::Closed) => {
+                if continuity.has_worked(now) {
+                    *self = Self::Due;
+                }
+            }
+            // What was said last speaks against it.
+            (Self::Young, SessionEnd::Expired | SessionEnd::Failed(_) | SessionEnd::Teardown)
+            | (Self::Due | Self::Told, _) => {}
         }
     }
 
