@@ -106,7 +106,7 @@ pub fn grade_feed_end(end: &FeedEnd) -> Grade {
 
 /// Sessions that keep ending early, which nothing explains.
 pub(crate) fn early_ends() -> Grade {
-    watch_error("the API server keeps ending watches right after it accepted them")
+    watch_error("watches keep ending before or right after their snapshot, or right after they are resumed")
 }
 
 /// What stands for an error of a kind that this crate does not know.

@@ -16,13 +16,15 @@ use crate::grade::{self, Ended, Grade, Retries};
 /// [`Streaming`](Self::Streaming) for that would flip Ready and break `kubectl wait --for=condition=Ready`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamState {
-    /// A snapshot is being read. When it is complete: `Streaming`. When it cannot be read: `Blocked`.
+    /// A snapshot is being read, or is not yet believed to last. When it is complete, and
+    /// [that is believed](WatchStream#it-does-not-flap), or when a session lived: `Streaming`. When it cannot be read: `Blocked`.
     Replaying(ReplayReason),
     /// The snapshot is complete and changes follow it. When continuity is lost: `Replaying`. When it cannot go on:
     /// `Blocked`.
     Streaming,
     /// It does not go on for now. Another attempt alone changes nothing. When a session has its snapshot, or goes on after a
-    /// version: `Streaming`. When the API server answers that a snapshot is needed: `Replaying`.
+    /// version, and [that is believed](WatchStream#it-does-not-flap), or when a session lived: `Streaming`. When the API
+    /// server answers that a snapshot is needed, and that is believed: `Replaying`.
     Blocked(Blockage),
 }
 
@@ -98,7 +100,7 @@ impl Blockage {
 /// The state of one watch stream over time. It is told what happens, in order, and holds what is to be published.
 ///
 /// With [`Continuity`](krm_stream_protocol::Continuity), a driver tells it each session that opened, each boundary, each
-/// session that [lived](krm_stream_protocol::Continuity::lives_at), each end, each failure to open (with [`Retries::Left`]
+/// session that [lived](Self::lived), each end, each failure to open (with [`Retries::Left`]
 /// where the answer was [`Next::Open`](krm_stream_protocol::Next::Open)) and the end of the feed. What befell one reader of
 /// the stream is none of its business.
 ///
@@ -106,8 +108,11 @@ impl Blockage {
 /// A boundary, and a session that goes on after a version, are signs of recovery: they count at once. If what they promised
 /// does not last until a session has lived, the next such sign does not count any more, nor does one after early ends in a
 /// row: the state stays what it is, or gets worse, until a session lived. So between two sessions that lived it turns to
-/// [`Streaming`](StreamState::Streaming) at most once, however often an API server accepts a watch and ends it. Whoever does
-/// not tell of sessions that lived sees one recovery, and no other.
+/// [`Streaming`](StreamState::Streaming) at most once, however often an API server accepts a watch and ends it.
+///
+/// So **a host must call [`lived`](Self::lived)**, at the [moment](krm_stream_protocol::Continuity::lives_at) at which a
+/// session has lived and not only when it ends. Without that one recovery is published and no other: a stream that works
+/// stays [`Blocked`](StreamState::Blocked) or [`Replaying`](StreamState::Replaying) for ever.
 ///
 /// ```
 /// use krm_stream_protocol::{SessionEnd, Start};
@@ -188,10 +193,18 @@ impl WatchStream {
         }
     }
 
-    /// A session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for.
+    /// The open session lived: it is 5 s past its boundary or headers, or has reached the timeout that it asked for
+    /// ([`Continuity::lives_at`](krm_stream_protocol::Continuity::lives_at)). So did one whose transport ends before that and
+    /// that [has worked](krm_stream_protocol::Continuity::has_worked) until then; its end is told after this. That of a
+    /// session which has ended since changes nothing.
     pub fn lived(&mut self) {
-        self.trust = Trust::Given;
-        self.state = StreamState::Streaming;
+        match self.session {
+            Latest::Over | Latest::Failed => {}
+            Latest::Open => {
+                self.trust = Trust::Given;
+                self.state = StreamState::Streaming;
+            }
+        }
     }
 
     /// A session ended, or was left for an event that cannot be used.

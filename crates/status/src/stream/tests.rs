@@ -261,6 +261,55 @@ fn a_late_boundary_does_not_free_a_blocked_stream() {
     assert_eq!(published(&stream), "WatchNotPermitted");
 }
 
+#[test]
+fn that_a_session_lived_which_has_ended_since_changes_nothing() {
+    let failed = SessionEnd::Failed(UpstreamError::new(UpstreamErrorKind::Unavailable));
+    type Ends = fn(&mut WatchStream, &SessionEnd);
+    let ends: [Ends; 5] = [
+        |stream, failed| stream.ended(Ended::Session(failed)),
+        |stream, _| stream.ended(Ended::Session(&SessionEnd::Expired)),
+        |stream, _| stream.open_failed(&forbidden(), Retries::Left),
+        |stream, _| stream.ended_early_again(),
+        |stream, _| stream.feed_ended(&FeedEnd::Unavailable(None)),
+    ];
+    for end in ends {
+        let mut stream = streaming();
+        end(&mut stream, &failed);
+        let before = stream.clone();
+        stream.lived();
+        assert_eq!(stream, before);
+        assert_ne!(published(&stream), "Streaming");
+    }
+    let mut none_was_open = WatchStream::new();
+    none_was_open.lived();
+    assert_eq!(published(&none_was_open), "InitialReplay");
+}
+
+#[test]
+fn a_stream_that_was_not_believed_is_freed_by_a_session_that_worked_until_it_ended() {
+    let mut stream = streaming();
+    stream.feed_ended(&FeedEnd::Unavailable(None));
+    for _ in 0..3 {
+        open_briefly(&mut stream);
+        assert_eq!(published(&stream), "WatchError");
+    }
+    stream.opened(&Start::After("7".into()));
+    stream.lived();
+    stream.ended(Ended::Session(&SessionEnd::Closed));
+    assert_eq!(published(&stream), "Streaming");
+}
+
+#[test]
+fn early_ends_for_events_that_cannot_be_used_are_told_as_such() {
+    let unreadable = UpstreamError::new(UpstreamErrorKind::Unreadable);
+    let mut stream = streaming();
+    stream.feed_ended(&FeedEnd::Unavailable(Some(unreadable)));
+    let StreamState::Blocked(trouble) = stream.state() else {
+        panic!("{stream:?}")
+    };
+    assert!(trouble.message().contains("cannot be read"), "{trouble:?}");
+}
+
 /// Forbidden, then the right is granted, then the API server is away: the old trouble is not told any longer.
 #[test]
 fn the_latest_trouble_is_the_one_that_is_told() {

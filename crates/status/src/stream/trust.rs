@@ -3,7 +3,7 @@
 //! # Why
 //! A session that opens, or even completes its snapshot, is a sign that a watch works and no proof of it: an API server may
 //! accept each one and end it a moment later, for ever. A status that believed each sign would flip at each attempt. A
-//! session that [lived](krm_stream_protocol::Continuity::lives_at) is the proof.
+//! session that [lived](super::WatchStream::lived) is the proof.
 
 /// How much a sign of recovery is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

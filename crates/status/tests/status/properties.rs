@@ -147,11 +147,21 @@ proptest! {
         let mut stream = WatchStream::new();
         // Since a session lived: how often it turned to streaming, and how often it was blocked no longer.
         let (mut streamed, mut unblocked) = (0, 0);
+        let mut is_open = false;
         for happening in &happenings {
             let before = rank(&stream);
             apply(&mut stream, happening);
             let after = rank(&stream);
+            let was_open = is_open;
             match happening {
+                Happening::Opened(_) => is_open = true,
+                Happening::Synced | Happening::Lived => {}
+                Happening::Ended(_) | Happening::Unusable | Happening::OpenFailed(..)
+                | Happening::EndedEarlyAgain | Happening::FeedEnded(_) => is_open = false,
+            }
+            match happening {
+                // It has ended since.
+                Happening::Lived if !was_open => prop_assert_eq!(after, before),
                 Happening::Lived => {
                     prop_assert_eq!(after, 0);
                     (streamed, unblocked) = (0, 0);
