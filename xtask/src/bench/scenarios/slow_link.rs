@@ -13,7 +13,7 @@ const LINK: f64 = 50.0 * 1024.0;
 /// Every object has changed by then, so that the snapshot holds old ones and new ones.
 const BEFORE: Duration = Duration::from_secs(20);
 /// How long a smoke run looks at a link.
-const SMOKE: Duration = Duration::from_secs(3);
+const SMOKE: Duration = Duration::from_secs(6);
 
 /// What a link went through.
 struct Seen {

@@ -53,7 +53,7 @@ const SMOKE: Plan = Plan {
     leaving: 2,
     stalling: 1,
     stalled_within: 2,
-    compared: 1.0,
+    compared: 4.0,
 };
 
 /// Numbers that are the same in each run.
