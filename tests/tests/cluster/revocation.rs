@@ -22,7 +22,7 @@ const CHANGE: Duration = Duration::from_millis(100);
 /// The API server's own authorizer learns of a removed binding a little later than it answers the removal.
 const INFORMED: Duration = Duration::from_secs(1);
 /// A signal to the gateway, and 200 readers who get their turn on a machine that does other things too.
-const SLACK: Duration = Duration::from_millis(750);
+const SLACK: Duration = Duration::from_secs(2);
 /// What the gateway counts its checks by, in milliseconds and as its metrics write it. None takes longer than the timeout.
 const CHECKS_WITHIN: [(u64, &str); 8] = [
     (5, "0.005"),
