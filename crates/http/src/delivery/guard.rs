@@ -61,8 +61,8 @@ impl ConnectionGuard {
         }
     }
 
-    /// Bounds whatever is written on the connection, from its begin: a gateway's streams bring their own bound with them, the
-    /// answers of other routes have none. Of an answer over HTTP/2 each frame of its body, and of a long one each 64 KiB, must
+    /// Bounds whatever is written on the connection, from its begin. Without it only a gateway's streams bring a bound, which is
+    /// that of the other routes too for the rest of the connection's life. The shortest of all counts. Of an answer over HTTP/2 each frame of its body, and of a long one each 64 KiB, must
     /// be taken in this time, or its stream is reset; that needs all three guards. More than a day counts as a day.
     #[must_use]
     pub fn with_write_timeout(self, write_timeout: Duration) -> Self {

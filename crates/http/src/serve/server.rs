@@ -75,7 +75,10 @@ pub struct Serve<L, S> {
 impl<L, S> Serve<L, S> {
     /// Bounds whatever is written, as a gateway's `write_timeout` bounds its streams: a client that asks another route and
     /// reads nothing is cut as well, its connection over HTTP/1.1, its stream over HTTP/2. Default: only connections that have
-    /// a bounded stream are. More than a day counts as a day.
+    /// or had a gateway's bounded stream are, by its `write_timeout`. More than a day counts as a day.
+    ///
+    /// A gateway without a `write_timeout` of its own is bounded as other routes are: its stalled stream is cut without a
+    /// `delivery_timeout` being observed.
     pub fn with_write_timeout(mut self, write_timeout: Duration) -> Self {
         self.write_timeout = Some(write_timeout);
         self
