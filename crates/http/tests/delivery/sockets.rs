@@ -93,7 +93,7 @@ async fn reads(kind: Kind, changes: u32, is_there: bool) -> Duration {
     }
 
     let value = "x".repeat(256 * 1024);
-    let mut read = live.raw.len();
+    let mut read = 0;
     let began = Instant::now();
     let reading = async {
         for version in 2..u64::from(changes) + 2 {
@@ -142,9 +142,10 @@ async fn while_a_reader_stalls_before_64_mib_the_others_go_on_as_fast_and_it_is_
     for kind in [Kind::Http1, Kind::Http2] {
         let alone = reads(kind, CHANGES / 4, false).await;
         let beside = reads(kind, CHANGES, true).await;
-        // Other tests run at the same time.
+        // Other tests run at the same time, and may take the processors away for a moment.
+        let at_most = (alone * 3).max(Duration::from_millis(50));
         assert!(
-            beside < alone * 3,
+            beside < at_most,
             "{kind:?}: {alone:?} alone, {beside:?} beside one that stalls"
         );
     }
