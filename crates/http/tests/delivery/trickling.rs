@@ -17,7 +17,8 @@ use super::support::{
     Watched, config_map, tls_acceptor, tls_connector,
 };
 
-const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Long beside what two dozen gateways at once may delay each other.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What a reader takes: so many bytes at a time, so often.
 const TRICKLES: [(usize, Duration); 3] = [
