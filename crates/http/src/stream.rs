@@ -18,28 +18,29 @@ mod resolving;
 mod span;
 mod stage;
 mod timer;
+mod turning;
 
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use krm_stream_protocol::{Moment, Observation, StreamError, frame};
-use krm_stream_shared::{NextCycle, Outbox, Reader, Step};
+use krm_stream_shared::{Outbox, Reader, Step};
 use tokio::task::coop;
 use tokio::time::Instant;
 
-use crate::gateway::{Host, Joined, Place, Request};
+use crate::gateway::{Host, Place, Request};
 use crate::settings::CHUNK_BYTES;
 use checking::{Standing, Timed};
 use pace::Pace;
 use piece::piece_of;
 use resolving::resolve;
 use span::StreamSpan;
-use stage::{Ending, Entered, Stage};
+use stage::{Ending, Stage};
 use timer::Timer;
+use turning::enter;
 
 /// The driver of one stream. Polled by whatever transport the events go to; dropped when that is gone.
 pub(crate) struct GatewayStream {
@@ -66,8 +67,6 @@ pub(crate) struct GatewayStream {
     place: Option<Place>,
 }
 
-/// An API server that opens a scope and soon after refuses it, twice within this time, would do so for ever.
-const REFUSED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 /// No event holds a blank line.
 const END_OF_EVENT: &[u8] = b"\n\n";
 
@@ -317,102 +316,6 @@ impl GatewayStream {
     fn rests(&mut self, cx: &Context<'_>, now: Instant) -> bool {
         self.pace.rests(now) && self.reader.rest(cx.waker())
     }
-
-    fn enters(&mut self, request: Request) {
-        let Some(place) = &self.place else {
-            return;
-        };
-        match enter(&self.host, place, request) {
-            Ok(stage) => self.stage = stage,
-            Err(error) => self.end(error),
-        }
-    }
-
-    fn is_allowed(&mut self, sent: Instant) {
-        let Stage::Authorizing {
-            entered,
-            is_resync_due,
-            ..
-        } = self.leave_stage()
-        else {
-            return;
-        };
-        self.timed
-            .allowed(self.host.settings.reauthorization_interval, &self.host, sent);
-        self.stage = Stage::join(&self.host, entered, is_resync_due);
-    }
-
-    fn has_joined(&mut self, joined: Joined) {
-        let Stage::Joining {
-            mut entered,
-            is_resync_due,
-            ..
-        } = self.leave_stage()
-        else {
-            return;
-        };
-        entered.granted = Some(joined.projection);
-        self.stage = Stage::Joined {
-            entered,
-            is_resync_due,
-            subscription: joined.subscription,
-        };
-    }
-
-    fn begin_cycle(&mut self) {
-        let Stage::Joined {
-            entered,
-            is_resync_due,
-            subscription,
-        } = self.leave_stage()
-        else {
-            return;
-        };
-        let resync = is_resync_due
-            .then(|| StreamError::resync("the watch of this scope was replaced; a new snapshot follows"));
-        self.reader
-            .begin_cycle(subscription, resync.as_ref(), self.host.now(), &mut self.outbox);
-        tracing::debug!("a cycle begins");
-        self.pace = Pace::Free;
-        self.waiting = None;
-        self.stage = Stage::Reading(entered);
-    }
-
-    fn next_cycle(&mut self, next: NextCycle) {
-        if let Some(refusal) = self.refused_again(next.refusal) {
-            return self.end(refusal);
-        }
-        let (Stage::Reading(mut entered), Some(place)) = (self.leave_stage(), &self.place) else {
-            return;
-        };
-        if next.needs_new_feed {
-            entered.number = self.host.feeds.next_stream();
-        }
-        self.stage = Stage::authorize(&self.host, place, entered, !next.is_told);
-    }
-
-    /// The refusal of a feed, if the one before it was only just refused too.
-    fn refused_again(&mut self, refusal: Option<StreamError>) -> Option<StreamError> {
-        let refusal = refusal?;
-        let now = self.host.now();
-        let before = self.refused_at.replace(now)?;
-        (now.since(before) < REFUSED_AGAIN_WITHIN).then_some(refusal)
-    }
-
-    /// What is done with a stage is taken out of it; until the next one is known, the stream is as good as over.
-    fn leave_stage(&mut self) -> Stage {
-        std::mem::replace(&mut self.stage, Stage::Ending(Ending::default()))
-    }
-}
-
-/// Lets a stream in whose caller is known.
-fn enter(host: &Arc<Host>, place: &Place, request: Request) -> Result<Stage, StreamError> {
-    let entered = Entered {
-        request: place.enter(request)?,
-        number: place.id(),
-        granted: None,
-    };
-    Ok(Stage::authorize(host, place, entered, false))
 }
 
 impl fmt::Debug for GatewayStream {
