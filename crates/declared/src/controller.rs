@@ -84,7 +84,7 @@ impl DeclaredStreams {
         DeclaredStreamsBuilder::new(feeds, policy, client, resources)
     }
 
-    /// How many streams are in each state while it runs, for a host's figures. None before it runs.
+    /// How many streams are in each state while it runs, for a host's figures. All are zero before it runs.
     pub fn counts(&self) -> DeclaredCounts {
         self.counts.reader()
     }

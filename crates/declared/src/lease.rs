@@ -31,10 +31,10 @@ pub struct LeaseSettings {
 /// Why a Lease cannot be held with these settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseSettingsError {
-    /// A name is not what Kubernetes calls one.
+    /// A name is not what Kubernetes calls one: the namespace is a label, the name may be several, joined by dots.
     #[error(
         "the lease's {0} must be one as Kubernetes has them, such as krm-stream: lower-case letters, digits and `-`, with a \
-         letter or digit at each end"
+         letter or digit at each end; at most 63 characters for a namespace, and 253 for a name, whose parts dots may join"
     )]
     Name(&'static str),
     /// Without an identity nobody could tell who holds it.

@@ -54,8 +54,8 @@ struct NobodyListens;
 /// the resources is no feed, so it is in no counter of sessions.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the last {0} watches ended within 5 s after they were complete, or before that: what is declared may be taken up late; look \
-     for what ends them between the gateway and the API server"
+    "the last {0} watches ended within 5 s after their snapshot or headers, or before that: what is declared may be taken up \
+     late; look for what ends them between the gateway and the API server"
 )]
 struct Restless(u32);
 

@@ -1,5 +1,6 @@
 //! One resource: its streams, and where the publishing of its status stands.
 
+mod publishing;
 mod stream;
 
 use std::cmp::Ordering::Less;
@@ -13,6 +14,7 @@ use krm_stream_status::{
     plan_write,
 };
 
+use self::publishing::{Publishing, Sent, backoff};
 use self::stream::{Stream, tell};
 use super::{FeedId, Now, Written};
 use crate::{
@@ -26,9 +28,6 @@ const INVALID_SPECIFICATION: &str = "InvalidSpecification";
 const WAITING_REPORTS: usize = 256;
 /// The least time between writes that do not change Ready.
 const QUIET_PACE: Duration = Duration::from_secs(1);
-/// The backoff after a conflict or a failed write, doubled up to the longest.
-const FIRST_BACKOFF: Duration = Duration::from_millis(250);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// One resource.
 #[derive(Debug)]
@@ -42,6 +41,8 @@ pub(super) struct Resource {
     read: Option<DeclaredStreamStatus>,
     streams: Vec<Stream>,
     waiting: VecDeque<(FeedId, FeedReport)>,
+    /// How the streams are once all that waits is taken in.
+    counts: StreamCounts,
     publishing: Publishing,
     /// A write of which nobody knows whether it was stored.
     unanswered: Option<Box<Sent>>,
@@ -49,36 +50,13 @@ pub(super) struct Resource {
     untold: Option<EventPlan>,
     /// Writes and readings in a row that did not do what they should.
     failures: u32,
+    /// None, if all that was read was written by another process.
     last_write: Option<Moment>,
     /// A write is due at this time that may not go out before.
     quiet_until: Option<Moment>,
     /// What was read is left alone until then, unless something else becomes known.
     unknown_until: Option<Moment>,
     seed: u64,
-}
-
-/// Where publishing stands.
-#[derive(Debug)]
-enum Publishing {
-    /// Nothing is out. On a plan: `Writing`.
-    Idle,
-    /// This status was sent. Stored: `Idle`. Conflict or failure: `Backoff`. Not found: `Gone`.
-    Writing(Box<Sent>),
-    /// Until then. After it: `Reading`.
-    Backoff(Moment),
-    /// The resource is being read again. Read: `Idle`. Failed: `Backoff`. Not found: `Gone`.
-    Reading,
-    /// It is gone, or going: there is nothing to publish. Read again all the same: `Idle`.
-    Gone,
-}
-
-/// A write.
-#[derive(Debug)]
-struct Sent {
-    status: DeclaredStreamStatus,
-    plan: WritePlan,
-    /// The version that it replaces.
-    replaces: ResourceVersion,
 }
 
 /// How the feeds of a resource change.
@@ -104,6 +82,7 @@ impl Resource {
             read: read.status,
             streams: Vec::new(),
             waiting: VecDeque::new(),
+            counts: StreamCounts::default(),
             unanswered: None,
             untold: None,
             failures: 0,
@@ -185,12 +164,17 @@ impl Resource {
             .into_iter()
             .filter_map(|stream| stream.feed.map(|(feed, _)| feed))
             .collect();
+        self.counts = self.count();
         change
     }
 
     /// How its streams are, what waits to be published included: a status that cannot be written hides nothing. A
     /// specification that cannot be read is one stream that is blocked.
-    pub(super) fn counts(&self) -> StreamCounts {
+    pub(super) const fn counts(&self) -> StreamCounts {
+        self.counts
+    }
+
+    fn count(&self) -> StreamCounts {
         if self.spec.is_err() && !self.is_terminating {
             return StreamCounts {
                 blocked: 1,
@@ -209,6 +193,7 @@ impl Resource {
             self.follow_one();
         }
         self.waiting.push_back((feed, report));
+        self.counts = self.count();
     }
 
     /// Follows all reports without publishing any.
@@ -280,11 +265,13 @@ impl Resource {
         self.quiet_until.is_none()
     }
 
-    /// Until when nothing is known that speaks against a status which says that this specification is ready: one that has
-    /// just begun, or takes over as it begins, has to read the first snapshots before it can tell. None if something is known.
+    /// Until when what was read is left alone, if it tells of this specification, and says that it is ready or was written by
+    /// another process: one that has just begun, or takes over as it begins, has to read the first snapshots before it can
+    /// tell. None if something is known that speaks against them.
     fn unknown_until(&self, now: Moment) -> Option<Moment> {
         let status = self.read.as_ref()?;
-        if status.observed_generation != Some(self.generation) || !status.conditions.is_ready() {
+        let is_left_alone = status.conditions.is_ready() || self.last_write.is_none();
+        if status.observed_generation != Some(self.generation) || !is_left_alone {
             return None;
         }
         stream::first_snapshots(&self.streams).filter(|until| now < *until)
@@ -376,16 +363,8 @@ impl Resource {
         if let Publishing::Gone = self.publishing {
             return;
         }
-        let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        self.publishing = Publishing::Backoff(now + backoff(self.failures, self.seed));
         self.failures = self.failures.saturating_add(1);
-        let delay = doubled.min(LONGEST_BACKOFF);
-        // Up to a quarter more, another for each failure of each resource.
-        let drawn = self
-            .seed
-            .wrapping_add(u64::from(self.failures))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let thousandths = u32::try_from((drawn >> 33) % 250).unwrap_or_default();
-        self.publishing = Publishing::Backoff(now + delay + delay * thousandths / 1000);
     }
 
     /// When it has something to do without being told anything.

@@ -27,6 +27,8 @@ enum Attempt {
         after: Duration,
         end: End,
     },
+    /// It opens, has its boundary, delivers a bookmark halfway, lasts so long, and its transport ends.
+    Delivers(Duration),
     /// It opens, has its boundary, and lives.
     Works,
 }
@@ -57,10 +59,15 @@ impl fmt::Debug for Flawed {
 impl Upstream for Flawed {
     fn open<'a>(&'a self, _: &'a Scope, start: Start) -> BoxFuture<'a, Result<Box<dyn Session>, OpenError>> {
         let attempt = (self.plan.lock().unwrap())(&start);
-        let (boundary, ends) = match attempt {
+        let (boundary, delivers, ends) = match attempt {
             Attempt::Fails(error) => return Box::pin(std::future::ready(Err(error))),
-            Attempt::Ends { boundary, after, end } => (boundary, Some((after, end))),
-            Attempt::Works => (true, None),
+            Attempt::Ends { boundary, after, end } => (boundary, None, Some((after, end))),
+            Attempt::Delivers(lasts) => (
+                true,
+                Some(lasts / 2),
+                Some((lasts / 2, End::As(SessionEnd::Closed))),
+            ),
+            Attempt::Works => (true, None, None),
         };
         let mut items = VecDeque::new();
         if start == Start::Fresh {
@@ -74,6 +81,13 @@ impl Upstream for Flawed {
                 initial_events_end: true,
             };
             items.push_back((Duration::ZERO, SessionItem::Event(boundary)));
+        }
+        if let Some(after) = delivers {
+            let bookmark = WatchEvent::Bookmark {
+                resource_version: Some("6".into()),
+                initial_events_end: false,
+            };
+            items.push_back((after, SessionItem::Event(bookmark)));
         }
         if boundary {
             *self.sign.lock().unwrap() = Some(Instant::now());
@@ -341,6 +355,51 @@ async fn sessions_that_end_every_few_seconds_and_go_on_are_no_news() {
     assert_eq!(scene.cluster.writes, 2);
 }
 
+/// The same, after a row of early ends: a proxy that ends each watch after a few seconds is slow, and what it lets through is
+/// there. However it was lost, the trust in it is there again once it has let something through.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_end_every_few_seconds_and_deliver_are_believed_again() {
+    for (name, attempt, expected, _) in flaws() {
+        let mut scene = Scene::new(move |_| attempt.clone());
+        scene.cluster.settle();
+        scene.follow(600 * SECOND, |_| false).await;
+        assert_eq!(scene.told(), expected, "{name}");
+
+        *scene.upstream.plan.lock().unwrap() = Box::new(|_| Attempt::Delivers(3 * SECOND));
+        scene.follow(600 * SECOND, Scene::is_ready).await;
+        assert!(Scene::is_ready(&scene.cluster), "{name}");
+        let took = scene.sign.lock().unwrap().unwrap().elapsed();
+        assert!(took <= 3 * SECOND + SECOND / 100, "{name}: {took:?}");
+        let writes = scene.cluster.writes;
+        scene.follow(3600 * SECOND, |_| false).await;
+        assert_eq!(scene.told().len(), expected.len() + 1, "{name}");
+        assert_eq!(scene.cluster.writes, writes, "{name}: not a word more");
+    }
+}
+
+/// One that delivers nothing gives no proof, nor does one that ends at once whatever it delivers, or by a 410.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_end_every_few_seconds_without_a_proof_are_not_believed_again() {
+    for (name, then) in [
+        ("nothing came", ends(true, 3 * SECOND, SessionEnd::Closed)),
+        ("it ends at once", Attempt::Delivers(SECOND / 2)),
+        ("its version expires", ends(true, 3 * SECOND, SessionEnd::Expired)),
+    ] {
+        let mut scene = Scene::new(|_| ends(true, Duration::ZERO, SessionEnd::Closed));
+        scene.cluster.settle();
+        scene.follow(600 * SECOND, |_| false).await;
+        let (told, writes) = (scene.told().len(), scene.cluster.writes);
+        *scene.upstream.plan.lock().unwrap() = Box::new(move |_| then.clone());
+        scene.follow(3600 * SECOND, |_| false).await;
+        assert!(!Scene::is_ready(&scene.cluster), "{name}");
+        assert_eq!(
+            (scene.told().len(), scene.cluster.writes),
+            (told, writes),
+            "{name}"
+        );
+    }
+}
+
 fn attempt() -> impl Strategy<Value = Attempt> {
     let kind = || {
         prop::sample::select(vec![
@@ -362,8 +421,10 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         1 => Just(End::Unusable),
     ];
     let millis = prop::sample::select(vec![0_u64, 500, 1500, 4900, 5100, 60_000]);
+    let lasts = prop::sample::select(vec![500_u64, 1500, 3000, 60_000]);
     prop_oneof![
         1 => open_error.prop_map(Attempt::Fails),
+        1 => lasts.prop_map(|millis| Attempt::Delivers(Duration::from_millis(millis))),
         3 => (any::<bool>(), millis, end).prop_map(|(boundary, millis, end)| Attempt::Ends {
             boundary,
             after: Duration::from_millis(millis),
@@ -380,6 +441,7 @@ impl Attempt {
             Self::Ends { boundary, after, .. } => {
                 (*boundary || *start != Start::Fresh) && *after >= 5 * SECOND
             }
+            Self::Delivers(lasts) => *lasts >= SECOND,
             Self::Works => true,
         }
     }

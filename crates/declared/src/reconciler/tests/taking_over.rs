@@ -1,4 +1,4 @@
-//! One that begins, or takes over as it begins, under a status that says that all is ready: it knows nothing yet.
+//! One that begins, or takes over as it begins, under a status that another one wrote: it knows nothing yet.
 
 use super::*;
 
@@ -132,7 +132,7 @@ fn what_the_gateway_itself_does_not_allow_any_more_is_known_at_once() {
 }
 
 #[test]
-fn a_status_of_another_specification_or_one_that_is_not_ready_is_replaced_at_once() {
+fn a_status_of_another_specification_is_replaced_at_once() {
     // The specification was edited while nobody ran.
     let mut cluster = ready();
     let spec = cluster.stored["spec"].clone();
@@ -150,14 +150,94 @@ fn a_status_of_another_specification_or_one_that_is_not_ready_is_replaced_at_onc
     assert_eq!(cluster.ready().1, "Replaying");
     assert_eq!(cluster.status().unwrap().observed_generation, Some(2));
 
-    // What was wrong is not known any more.
+    // There was none, or it told of no specification.
+    let mut cluster = ready();
+    cluster.stored["status"].take();
+    cluster.next_version();
+    cluster.take_over_cold();
+    cluster.answer_all();
+    assert_eq!(cluster.ready().1, "Replaying");
+}
+
+/// Two streams, one of which is blocked for early ends, and the process that takes over.
+fn taken_over_while_blocked() -> Cluster {
     let mut cluster = ready();
     cluster.report("a", FeedReport::Over(FeedEnd::Unavailable(None)));
     cluster.settle();
     assert_eq!(cluster.ready().1, "WatchError");
     cluster.take_over_cold();
+    cluster
+}
+
+#[test]
+fn a_status_that_says_that_something_is_wrong_stays_until_the_first_snapshots_are_there() {
+    let mut cluster = taken_over_while_blocked();
+    let before = cluster.seen();
+    assert!(cluster.out.is_empty());
+    for namespace in ["a", "b"] {
+        cluster.report(namespace, FeedReport::Opened(Start::Fresh));
+    }
+    cluster.pass(100 * SECOND);
+    cluster.report("b", FeedReport::Synced);
+    cluster.pass(100 * SECOND);
+    assert_eq!(cluster.seen(), before);
+    // The first sign of recovery counts, whatever the one before it had seen.
+    cluster.report("a", FeedReport::Synced);
     cluster.answer_all();
+    assert_eq!(cluster.ready().1, "AllStreamsReady");
+    assert_eq!(
+        (cluster.writes, cluster.events.len()),
+        (before.1 + 1, before.2 + 1)
+    );
+
+    // It takes no longer than for one that says ready.
+    let mut cluster = taken_over_while_blocked();
+    let before = cluster.seen();
+    cluster.pass(299 * SECOND);
+    assert_eq!(cluster.seen(), before);
+    cluster.pass(SECOND);
     assert_eq!(cluster.ready().1, "Replaying");
+    // Its own status it keeps up to date.
+    cluster.open("b");
+    cluster.settle();
+    assert_eq!(cluster.status().unwrap().streams.unwrap().summary, "1/2");
+}
+
+#[test]
+fn restarts_under_an_api_server_that_ends_each_watch_tell_no_more_than_what_they_see() {
+    // Before its boundary: the same trouble is no news.
+    let mut cluster = taken_over_while_blocked();
+    cluster.open("b");
+    let before = cluster.seen();
+    for _ in 0..3 {
+        cluster.report("a", FeedReport::Opened(Start::Fresh));
+        cluster.report("a", FeedReport::SessionEnded(SessionEnd::Closed));
+        cluster.report("a", FeedReport::Opened(Start::Fresh));
+        cluster.report("a", FeedReport::Over(FeedEnd::Unavailable(None)));
+        cluster.pass(SECOND);
+        assert_eq!(cluster.seen(), before);
+        cluster.take_over_cold();
+        cluster.open("b");
+    }
+
+    // After it: one recovery that does not last, each time.
+    for round in 1..=3 {
+        for _ in 0..4 {
+            cluster.report("a", FeedReport::Opened(Start::Fresh));
+            cluster.report("a", FeedReport::Synced);
+            cluster.report("a", FeedReport::SessionEnded(SessionEnd::Closed));
+            cluster.report("a", FeedReport::Opened(Start::After("7".into())));
+            cluster.report("a", FeedReport::Over(FeedEnd::Unavailable(None)));
+            cluster.settle();
+        }
+        assert_eq!(cluster.ready().1, "WatchError");
+        assert_eq!(
+            (cluster.writes, cluster.events.len()),
+            (before.1 + 2 * round, before.2 + 2 * round)
+        );
+        cluster.take_over_cold();
+        cluster.open("b");
+    }
 }
 
 #[test]
