@@ -16,6 +16,10 @@ const NOT_A_DURATION: &str =
 
 /// `500ms`, `30s`, `1m30s`; a number without a unit is seconds. Nothing, or from a millisecond to a day.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    // The parser takes `1:00:00` too, which has no unit that could be missing.
+    if text.contains(':') {
+        return Err(NOT_A_DURATION.to_owned());
+    }
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let duration = if is_number {
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
@@ -97,7 +101,8 @@ mod tests {
     #[test]
     fn what_is_no_duration_is_told_with_examples() {
         for wrong in [
-            "", " ", "s", "-1", "-1s", "1.5", "1s ago", "1d", "1M", "5x", "0x5", "1e3", "PT5M",
+            "", " ", "s", "-1", "-1s", "1.5", "1s ago", "1d", "1M", "5x", "0x5", "1e3", "PT5M", "00:00:01",
+            "1:00:00",
         ] {
             let told = duration(wrong).unwrap_err();
             assert!(told.contains("500ms, 30s, 5m"), "{wrong:?}: {told}");
