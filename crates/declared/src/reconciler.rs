@@ -13,8 +13,8 @@
 //! - A write that met a conflict is dropped; the resource is read again after a backoff. So is one that failed.
 //! - Whether a write without an answer was stored is seen when the resource is read again; if so, its Event is told then.
 //! - A replica that does not publish follows all reports, so that it can take over at once.
-//! - One that has just begun knows nothing of its streams until their first snapshots are there. A status of the specification
-//!   as it is, whatever it says, is left alone until then, until something is known that speaks against them, or for as long
+//! - One that has just begun knows nothing of its streams until their first snapshots are there. A status of the present
+//!   specification, whatever it says, is left alone until then, until something is known that speaks against them, or for as long
 //!   as a snapshot may take. What the process before it believed is not kept: the first sign of recovery counts.
 
 mod resource;

@@ -263,8 +263,8 @@ fn a_late_boundary_does_not_free_a_blocked_stream() {
 
 #[test]
 fn that_a_session_lived_which_has_ended_since_changes_nothing() {
-    let failed = SessionEnd::Failed(UpstreamError::new(UpstreamErrorKind::Unavailable));
     type Ends = fn(&mut WatchStream, &SessionEnd);
+    let failed = SessionEnd::Failed(UpstreamError::new(UpstreamErrorKind::Unavailable));
     let ends: [Ends; 5] = [
         |stream, failed| stream.ended(Ended::Session(failed)),
         |stream, _| stream.ended(Ended::Session(&SessionEnd::Expired)),
