@@ -164,7 +164,10 @@ async fn sessions_that_end_before_their_boundary_for_ever_are_one_warning_until_
     assert_eq!(world.status_writes(), writes);
     let (_, reason, message) = world.condition("shop", "Stalled");
     assert_eq!(reason, "WatchError");
-    assert!(message.contains("watches keep ending before or right after"), "{message}");
+    assert!(
+        message.contains("watches keep ending before or right after"),
+        "{message}"
+    );
 
     faults.remove(ends_early);
     world.until_ready("shop").await;
