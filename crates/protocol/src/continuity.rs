@@ -19,16 +19,8 @@ use crate::{
     Moment, OpenError, Ordering, ResourceVersion, SessionEnd, Start, UpstreamError, UpstreamErrorKind,
 };
 
-/// The delays before the retries of a failed reopen, jittered.
-const RETRY_DELAYS: [Duration; 3] = [
-    Duration::from_millis(250),
-    Duration::from_secs(1),
-    Duration::from_secs(4),
-];
 /// How many early ends in a row are tolerated.
 const TOLERATED_EARLY_ENDS: u32 = 1;
-/// The longest hint of an API server that is waited for.
-const LONGEST_HINT: Duration = Duration::from_secs(30);
 
 /// What follows when a watch session ends, for one feed: without I/O and without a clock.
 ///
@@ -72,6 +64,17 @@ pub struct Continuity {
 }
 
 impl Continuity {
+    /// The delays before the retries of a watch that could not be opened after a known version, each to be lengthened by up to a
+    /// quarter.
+    pub const RETRY_DELAYS: [Duration; 3] = [
+        Duration::from_millis(250),
+        Duration::from_secs(1),
+        Duration::from_secs(4),
+    ];
+
+    /// The longest hint of an API server that is waited for.
+    pub const LONGEST_HINT: Duration = Duration::from_secs(30);
+
     /// A feed that is to be opened at once. `seed` is for jitter; two feeds should have different ones.
     pub fn new(ordering: Ordering, now: Moment, seed: u64) -> Self {
         Self {
@@ -246,7 +249,7 @@ impl Continuity {
             State::Snapshot { .. } | State::Live(_) | State::Ended => self.settle(now),
         }
         let hint = error.as_ref().and_then(UpstreamError::retry_after);
-        if let Some(delay) = RETRY_DELAYS.get(self.retries) {
+        if let Some(delay) = Self::RETRY_DELAYS.get(self.retries) {
             self.retries += 1;
             let start = self.cursor.resume();
             return self.wait(now, *delay, hint, start);
@@ -263,11 +266,11 @@ impl Continuity {
 
     /// The API server asks to come back later, and without the version.
     fn begin_again(&mut self, now: Moment, error: UpstreamError) -> Next {
-        if !matches!(self.state, State::Live(_)) && self.retries >= RETRY_DELAYS.len() {
+        if !matches!(self.state, State::Live(_)) && self.retries >= Self::RETRY_DELAYS.len() {
             return self.retry(now, Some(error));
         }
         self.settle(now);
-        let delay = RETRY_DELAYS[self.retries.min(RETRY_DELAYS.len() - 1)];
+        let delay = Self::RETRY_DELAYS[self.retries.min(Self::RETRY_DELAYS.len() - 1)];
         self.retries += 1;
         self.wait(now, delay, error.retry_after(), Start::Fresh)
     }
@@ -300,7 +303,7 @@ impl Continuity {
 
     fn wait(&mut self, now: Moment, delay: Duration, hint: Option<Duration>, start: Start) -> Next {
         let after_delay = now + self.jitter.spread(delay);
-        let after_hint = now + hint.unwrap_or_default().min(LONGEST_HINT);
+        let after_hint = now + hint.unwrap_or_default().min(Self::LONGEST_HINT);
         let after_spacing = self.pace.earliest(&mut self.jitter);
         if start == Start::Fresh {
             // The new cycle's first request must not carry an old version.

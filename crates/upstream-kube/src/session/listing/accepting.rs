@@ -5,22 +5,13 @@
 
 use std::time::Duration;
 
-use krm_stream_protocol::{BoxFuture, ResourceVersion, UpstreamErrorKind};
+use krm_stream_protocol::{BoxFuture, Continuity, ResourceVersion, UpstreamErrorKind};
 use tokio::time::Instant;
 
 use crate::request::Ask;
 use crate::status::Class;
 use crate::transport::{AskError, Body};
 use crate::upstream::Requests;
-
-/// The waits before the watch is asked for again, before they are spread.
-const RETRY_DELAYS: [Duration; 3] = [
-    Duration::from_millis(250),
-    Duration::from_secs(1),
-    Duration::from_secs(4),
-];
-/// The longest hint of an API server that is waited for.
-const LONGEST_HINT: Duration = Duration::from_secs(30);
 
 /// A watch that was accepted.
 pub(super) struct Accepted {
@@ -39,7 +30,7 @@ pub(super) fn accept(
 ) -> BoxFuture<'static, Result<Accepted, AskError>> {
     Box::pin(async move {
         let deadline = Instant::now() + requests.settings().snapshot_timeout;
-        let mut delays = RETRY_DELAYS.into_iter();
+        let mut delays = Continuity::RETRY_DELAYS.into_iter();
         loop {
             let sent = Instant::now();
             let ask = Ask::Watch {
@@ -77,7 +68,7 @@ fn hint_of_passing(error: &AskError) -> Option<Duration> {
         },
     };
     match error.kind() {
-        UpstreamErrorKind::Unavailable => Some(error.retry_after().unwrap_or_default().min(LONGEST_HINT)),
+        UpstreamErrorKind::Unavailable => Some(error.retry_after().unwrap_or_default().min(Continuity::LONGEST_HINT)),
         UpstreamErrorKind::Forbidden { .. }
         | UpstreamErrorKind::Unauthenticated
         | UpstreamErrorKind::NotFound
