@@ -1,30 +1,12 @@
 //! A scope that is in backoff, and who is told of that.
 
-use std::sync::Arc;
-
 use krm_stream_projection::Projection;
-use krm_stream_protocol::{Observing, OpenError, Scope, UpstreamError, UpstreamErrorKind};
-use krm_stream_shared::{FeedReport, Feeds, Keep, Keeper};
+use krm_stream_protocol::{Observing, OpenError, UpstreamError, UpstreamErrorKind};
+use krm_stream_shared::FeedReport;
 use tokio::time::{Instant, timeout};
 
-use super::support::{Script, ScriptedUpstream, object};
-use super::{SECOND, expect, feeds, keep, told};
-
-/// Another projection of the same scope, which is another feed with the same backoff.
-fn keep_another(feeds: &Feeds) -> (Keeper, Script) {
-    let (upstream, script) = ScriptedUpstream::new();
-    let scope = Scope::builder("v1", "configmaps")
-        .namespace("app")
-        .build()
-        .unwrap();
-    let keeper = feeds.keep(Keep {
-        scope: &scope,
-        projection: &Projection::spec(),
-        upstream,
-        partition: Arc::from("declared"),
-    });
-    (keeper, script)
-}
+use super::support::object;
+use super::{SECOND, expect, feeds, keep, keep_as, told};
 
 /// The API server cannot be reached, and asks for 20 s.
 fn away() -> OpenError {
@@ -41,7 +23,8 @@ async fn one_that_begins_in_a_backoff_is_told_of_as_a_failed_open_at_once_and_on
     expect(&mut first, &["Over(NotOpened"]).await;
 
     let began = Instant::now();
-    let (mut second, mut script) = keep_another(&feeds);
+    // Another projection of the same scope is another feed with the same backoff.
+    let (mut second, mut script) = keep_as(&feeds, &Projection::spec());
     let report = told(&mut second).await;
     assert!(
         matches!(

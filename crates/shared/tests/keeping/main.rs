@@ -56,6 +56,10 @@ fn feeds(observing: Observing) -> Feeds {
 }
 
 fn keep(feeds: &Feeds) -> (Keeper, Script) {
+    keep_as(feeds, &Projection::full())
+}
+
+fn keep_as(feeds: &Feeds, projection: &Arc<Projection>) -> (Keeper, Script) {
     let (upstream, script) = ScriptedUpstream::new();
     let scope = Scope::builder("v1", "configmaps")
         .namespace("app")
@@ -63,7 +67,7 @@ fn keep(feeds: &Feeds) -> (Keeper, Script) {
         .unwrap();
     let keeper = feeds.keep(Keep {
         scope: &scope,
-        projection: &Projection::full(),
+        projection,
         upstream,
         partition: Arc::from("declared"),
     });
