@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
+use super::pieces::beginning_of_piece;
 use super::{Connection, StreamSlot};
-use crate::settings::CHUNK_BYTES;
 
 pin_project! {
     /// The answer of a [`BoundedService`](super::BoundedService) to one request.
@@ -121,9 +121,8 @@ impl<D: Buf> Cut<D> {
         };
         self.slot.expect_by(Some(Instant::now() + write_timeout));
         self.is_under_way = true;
-        let piece = rest.remaining().min(CHUNK_BYTES);
-        self.is_last_byte_due = piece > 1;
-        let now = if self.is_last_byte_due { piece - 1 } else { piece };
+        let (now, is_last_byte_due) = beginning_of_piece(rest.remaining());
+        self.is_last_byte_due = is_last_byte_due;
         let piece = rest.copy_to_bytes(now);
         self.rest = Some(rest);
         Some(Data::Piece(piece))
@@ -255,6 +254,7 @@ mod tests {
     use http_body_util::Full;
 
     use super::*;
+    use crate::settings::CHUNK_BYTES;
 
     /// A body of a stream that is watched, on a connection that bounds what is written.
     fn watched(bytes: usize) -> (BoundedBody<Full<Bytes>>, Arc<StreamSlot>) {

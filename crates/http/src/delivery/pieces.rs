@@ -58,6 +58,13 @@ pub(crate) struct Multiplexed {
     is_over: bool,
 }
 
+/// How many of the bytes that are left go out at once, and whether the last byte of their piece, a frame of its own, is due then.
+pub(super) fn beginning_of_piece(left: usize) -> (usize, bool) {
+    let piece = left.min(CHUNK_BYTES);
+    let is_last_byte_due = piece > 1;
+    (piece - usize::from(is_last_byte_due), is_last_byte_due)
+}
+
 impl Pieces {
     pub(crate) fn new(bound: Option<Bound>) -> Self {
         match bound {
@@ -117,9 +124,8 @@ impl Multiplexed {
         self.bound
             .slot
             .expect_by(Some(Instant::now() + self.bound.write_timeout));
-        let piece = self.rest.len().min(CHUNK_BYTES);
-        self.is_last_byte_due = piece > 1;
-        let now = if self.is_last_byte_due { piece - 1 } else { piece };
+        let (now, is_last_byte_due) = beginning_of_piece(self.rest.len());
+        self.is_last_byte_due = is_last_byte_due;
         Poll::Ready(Some(Ok(self.rest.split_to(now))))
     }
 }
