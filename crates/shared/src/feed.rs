@@ -17,7 +17,7 @@ use std::time::Duration;
 use krm_stream_projection::Projection;
 use krm_stream_protocol::{ActsAs, Moment, PartitionKey, ProjectionName, Scope, Upstream};
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 pub(crate) use driver::{Driver, Owner, drive};
 pub(crate) use handover::Visible;
@@ -34,8 +34,11 @@ pub(crate) use state::{FeedState, Over};
 use crate::changelog::Point;
 use crate::settings::FeedSettings;
 
-/// If none of the streams that were woken looks for so long, those that are left are stuck.
-const STUCK_AFTER: Duration = Duration::from_millis(100);
+/// A turn of the executor takes that long where it has nothing to do, and longer where it has.
+const TURN: Duration = Duration::from_millis(1);
+
+/// If none of the streams that were woken looks for so many turns, those that are left are stuck.
+const STUCK_AFTER: u32 = 100;
 
 /// What makes two streams share a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -109,24 +112,27 @@ impl Feed {
         self.state.change(change)
     }
 
-    /// Rouses the streams that rest, and waits until all that were woken have looked, as long as some of them do, and no
-    /// longer than `patience`: those that are stuck or slow must not hold up the others. Returns how long was waited.
-    async fn settled(&self, patience: Duration) -> Duration {
+    /// Rouses the streams that rest, and waits until all that were woken have looked, as long as some of them do, and for no
+    /// more turns than `patience`: those that are stuck or slow must not hold up the others. Returns how many turns went by.
+    async fn settled(&self, patience: u32) -> u32 {
         self.state.rouse();
-        let started = Instant::now();
-        let mut unsettled = self.state.unsettled();
-        loop {
+        let (mut unsettled, mut stuck_for) = (self.state.unsettled(), 0);
+        for turns in 0..patience {
             let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
-            let left = patience.saturating_sub(started.elapsed());
-            if timeout(STUCK_AFTER.min(left), settled).await.is_ok() {
-                return started.elapsed();
+            if timeout(TURN, settled).await.is_ok() {
+                return turns;
             }
+            // To the end of the queue: whatever was woken before gets to run first, however long that takes.
+            tokio::task::yield_now().await;
             let before = std::mem::replace(&mut unsettled, self.state.unsettled());
-            if unsettled >= before || started.elapsed() >= patience {
+            stuck_for = if unsettled < before { 0 } else { stuck_for + 1 };
+            if stuck_for == STUCK_AFTER {
                 self.state.give_up_unsettled();
-                return started.elapsed();
+                return turns + 1;
             }
         }
+        self.state.give_up_unsettled();
+        patience
     }
 
     /// Where what happens to the sessions is told.

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use krm_stream_protocol::{Moment, Partition, Upstream, WatchEvent};
 use krm_stream_shared::{FeedSettings, Feeds, Step};
+use tokio::sync::Mutex;
 
 use crate::browser::{Browser, state, uid};
 use crate::support::{ScriptedUpstream, Stream, feeds_with};
 
 /// What a reader does once it has all there is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 enum Then {
     Waits,
     Rests,
+    /// It waits, and once woken for the only processor, on which each look takes 10 ms.
+    WaitsForTheProcessor(Arc<Mutex<()>>),
 }
 
 /// Empties a collection under readers that take whatever is there whenever they are woken. Returns how many cycles were begun
@@ -36,7 +39,14 @@ async fn resyncs(readers: usize, then: Then, objects: u64, queue_depth: usize, s
     for _ in 0..readers {
         let (synced, done, resyncs) = (synced.clone(), done.clone(), resyncs.clone());
         let stream = begun(&feeds, &upstream).await;
-        tasks.push(tokio::spawn(read(stream, then, objects, synced, done, resyncs)));
+        tasks.push(tokio::spawn(read(
+            stream,
+            then.clone(),
+            objects,
+            synced,
+            done,
+            resyncs,
+        )));
     }
     let mut stuck_ones = Vec::new();
     for _ in 0..stuck {
@@ -84,9 +94,12 @@ async fn read(
             done.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let step = match then {
+        let step = match &then {
             Then::Waits => stream.step().await,
             Then::Rests => stream.step_between_rests().await,
+            Then::WaitsForTheProcessor(processor) => {
+                stream.step_in_turn(processor, Duration::from_millis(10)).await
+            }
         };
         match step {
             Step::Wrote => {}
@@ -132,6 +145,12 @@ async fn nor_readers_that_rest_between_rousings() {
 #[tokio::test]
 async fn nor_do_they_on_one_thread() {
     assert_eq!(resyncs(200, Then::Waits, 2_000, 256, 0).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_do_they_where_the_machine_is_so_busy_that_every_look_is_late() {
+    let then = Then::WaitsForTheProcessor(Arc::default());
+    assert_eq!(resyncs(30, then, 2_000, 64, 0).await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use krm_stream_protocol::{
     WatchEvent,
 };
 use krm_stream_shared::{FeedSettings, Feeds, Join, NextCycle, Outbox, Reader, Step};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::timeout;
 
 type Answer = Result<Box<dyn Session>, OpenError>;
@@ -214,6 +214,24 @@ impl Stream {
             }
         })
         .await
+    }
+
+    /// The next step of a stream that, once woken, is polled when its turn on the one `processor` comes; each turn takes so long.
+    pub(crate) async fn step_in_turn(&mut self, processor: &Mutex<()>, turn: Duration) -> Step {
+        loop {
+            let mut polled = false;
+            let step = std::future::poll_fn(|cx| {
+                if std::mem::replace(&mut polled, true) {
+                    return Poll::Ready(None);
+                }
+                self.reader.poll(cx, self.now, &mut self.outbox).map(Some)
+            });
+            if let Some(step) = step.await {
+                return step;
+            }
+            let _turn = processor.lock().await;
+            tokio::time::advance(turn).await;
+        }
     }
 
     /// Reads until the cycle is over, or the stream.

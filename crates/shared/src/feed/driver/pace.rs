@@ -1,17 +1,22 @@
 //! How fast deletions are applied, and how long slow streams may hold them up.
+//!
+//! What streams are waited for is counted in turns of the executor, not in time: where a machine is busy, or a process is
+//! stopped for a while, all streams look late, and none of them is slow.
 
 use std::time::Duration;
 
 use krm_stream_protocol::Moment;
 
-/// The most time that is spent waiting for streams that are slow to look, and what is had of it at first.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
+/// The most turns that are spent waiting for streams that are slow to look, and what is had of them at first: 2 s where the
+/// executor has nothing else to do.
+const MOST_PATIENCE: u32 = 2_000;
 
-/// Streams that keep up look within that time. They have it for each portion of deletions, also when all patience was spent.
-const LEAST_PATIENCE: Duration = Duration::from_millis(20);
+/// Streams that keep up look within so many turns. They have them for each portion of deletions, also when all patience was
+/// spent.
+const LEAST_PATIENCE: u32 = 20;
 
-/// Of the time that goes by, one part of so many is given back.
-const REFILL: u32 = 10;
+/// One turn of patience is given back each time so long has gone by.
+const REFILL: Duration = Duration::from_millis(10);
 
 /// How fast deletions are applied: no faster than streams that keep up can take them in, since each may owe only so many.
 ///
@@ -24,7 +29,8 @@ pub(super) struct Pace {
     most: usize,
     /// Deletions that were applied since all streams had looked.
     applied: usize,
-    patience: Duration,
+    /// In turns.
+    patience: u32,
     /// When that was so much.
     counted_at: Moment,
 }
@@ -55,18 +61,21 @@ impl Pace {
         self.applied += deletions;
     }
 
-    /// How long streams are waited for now.
-    pub(super) fn patience(&mut self, now: Moment) -> Duration {
-        let refill = now.since(self.counted_at) / REFILL;
-        self.patience = (self.patience + refill).min(MOST_PATIENCE);
-        self.counted_at = now;
+    /// How many turns streams are waited for now.
+    pub(super) fn patience(&mut self, now: Moment) -> u32 {
+        let refill = now.since(self.counted_at).as_nanos() / REFILL.as_nanos();
+        let refill = u32::try_from(refill).unwrap_or(u32::MAX);
+        self.patience = self.patience.saturating_add(refill).min(MOST_PATIENCE);
+        // What is less than a whole turn counts the next time.
+        let counted_at = self.counted_at.since_origin();
+        self.counted_at = Moment::after_origin(counted_at.saturating_add(REFILL.saturating_mul(refill)));
         self.patience.max(LEAST_PATIENCE)
     }
 
-    /// After this time all streams have looked, or are waited for no longer.
-    pub(super) fn settled(&mut self, waited: Duration) {
+    /// After so many turns all streams have looked, or are waited for no longer.
+    pub(super) fn settled(&mut self, turns: u32) {
         self.applied = 0;
-        let for_the_slow = waited.saturating_sub(LEAST_PATIENCE);
+        let for_the_slow = turns.saturating_sub(LEAST_PATIENCE);
         self.patience = self.patience.saturating_sub(for_the_slow);
     }
 }
@@ -87,7 +96,7 @@ mod tests {
         assert_eq!(pace.remaining(), 28);
         pace.applies(100);
         assert_eq!(pace.remaining(), 0);
-        pace.settled(Duration::ZERO);
+        pace.settled(0);
         assert_eq!(pace.remaining(), 128);
         assert_eq!((Pace::new(1, at(0)).most(), Pace::new(0, at(0)).most()), (1, 1));
     }
@@ -96,15 +105,18 @@ mod tests {
     fn patience_with_slow_streams_is_used_up_and_comes_back_slowly() {
         let mut pace = Pace::new(256, at(0));
         for spent in 0..20 {
-            assert_eq!(pace.patience(at(0)), Duration::from_millis(2_000 - 100 * spent));
-            pace.settled(LEAST_PATIENCE + Duration::from_millis(100));
+            assert_eq!(pace.patience(at(0)), 2_000 - 100 * spent);
+            pace.settled(LEAST_PATIENCE + 100);
         }
-        assert_eq!(pace.patience(at(0)), LEAST_PATIENCE);
+        assert_eq!(pace.patience(at(9)), LEAST_PATIENCE);
         pace.settled(LEAST_PATIENCE);
-        assert_eq!(pace.patience(at(3_000)), Duration::from_millis(300));
-        assert_eq!(pace.patience(at(3_000)), Duration::from_millis(300));
+        for part_of_a_turn in 1..300 {
+            pace.patience(at(10 * part_of_a_turn + 9));
+        }
+        assert_eq!(pace.patience(at(3_000)), 300);
+        assert_eq!(pace.patience(at(3_000)), 300);
         assert_eq!(pace.patience(at(100_000)), MOST_PATIENCE);
-        pace.settled(Duration::ZERO);
+        pace.settled(0);
         assert_eq!(pace.patience(at(100_000)), MOST_PATIENCE);
     }
 }

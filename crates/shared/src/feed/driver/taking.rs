@@ -65,8 +65,8 @@ impl Driver {
 
     /// Waits until all streams have looked, or are waited for no longer.
     pub(super) async fn settle(&self, pace: &mut Pace) {
-        let waited = self.feed.settled(pace.patience(self.now())).await;
-        pace.settled(waited);
+        let turns = self.feed.settled(pace.patience(self.now())).await;
+        pace.settled(turns);
     }
 
     /// A fresh session is about to be asked for.
