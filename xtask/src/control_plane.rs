@@ -10,6 +10,7 @@ mod cluster;
 mod error;
 mod flags;
 mod kubeconfig;
+mod ports;
 mod record;
 
 use std::path::PathBuf;

@@ -30,7 +30,15 @@ const BACKLOG: u32 = 1024;
 pub struct Simulator {
     shared: Arc<Shared>,
     address: SocketAddr,
-    acceptor: Mutex<Option<Acceptor>>,
+    accepting: Mutex<Accepting>,
+}
+
+/// Whether connections are accepted.
+#[derive(Debug)]
+enum Accepting {
+    Yes(Acceptor),
+    /// The address stays bound, where that could be done, so that nobody else is given its port meanwhile.
+    Paused(Option<TcpSocket>),
 }
 
 impl Simulator {
@@ -56,11 +64,11 @@ impl Simulator {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(shared);
-        let acceptor = Mutex::new(Some(Acceptor::start(Arc::clone(&shared), listener)));
+        let acceptor = Acceptor::start(Arc::clone(&shared), listener);
         Ok(Self {
             shared,
             address,
-            acceptor,
+            accepting: Mutex::new(Accepting::Yes(acceptor)),
         })
     }
 
@@ -136,10 +144,20 @@ impl Simulator {
     ///
     /// If the future is dropped, the stop goes on by itself.
     pub async fn pause(&self) {
-        let acceptor = self.acceptor().take();
-        if let Some(acceptor) = acceptor {
-            acceptor.stop().await;
+        let before = std::mem::replace(&mut *self.accepting(), Accepting::Paused(None));
+        let bound = match before {
+            Accepting::Yes(acceptor) => {
+                acceptor.stop().await;
+                self.bind().ok()
+            }
+            Accepting::Paused(bound) => bound,
+        };
+        let mut accepting = self.accepting();
+        match &mut *accepting {
+            Accepting::Paused(none @ None) => *none = bound,
+            Accepting::Paused(Some(_)) | Accepting::Yes(_) => {}
         }
+        drop(accepting);
         self.shared.close_vanished();
     }
 
@@ -150,18 +168,31 @@ impl Simulator {
     ///
     /// If the address is taken by now.
     pub fn resume(&self) -> io::Result<()> {
-        let mut acceptor = self.acceptor();
-        if acceptor.is_none() {
-            let socket = if self.address.is_ipv4() {
-                TcpSocket::new_v4()?
-            } else {
-                TcpSocket::new_v6()?
-            };
-            socket.set_reuseaddr(true)?;
-            socket.bind(self.address)?;
-            *acceptor = Some(Acceptor::start(Arc::clone(&self.shared), socket.listen(BACKLOG)?));
+        let mut accepting = self.accepting();
+        match &mut *accepting {
+            Accepting::Yes(_) => {}
+            Accepting::Paused(bound) => {
+                let socket = match bound.take() {
+                    Some(socket) => socket,
+                    None => self.bind()?,
+                };
+                let listener = socket.listen(BACKLOG)?;
+                *accepting = Accepting::Yes(Acceptor::start(Arc::clone(&self.shared), listener));
+            }
         }
         Ok(())
+    }
+
+    /// A socket at the address, which refuses connections until it listens.
+    fn bind(&self) -> io::Result<TcpSocket> {
+        let socket = if self.address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(self.address)?;
+        Ok(socket)
     }
 
     /// Stops listening, drops all connections and waits until they are gone.
@@ -173,7 +204,7 @@ impl Simulator {
         self.pause().await;
     }
 
-    fn acceptor(&self) -> MutexGuard<'_, Option<Acceptor>> {
-        self.acceptor.lock().unwrap_or_else(PoisonError::into_inner)
+    fn accepting(&self) -> MutexGuard<'_, Accepting> {
+        self.accepting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

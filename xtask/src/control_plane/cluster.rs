@@ -1,6 +1,5 @@
 //! One control plane in one state folder: started, found again, broken on purpose, ended.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +10,7 @@ use super::certificates::Certificates;
 use super::error::ClusterError;
 use super::flags::{self, Options};
 use super::kubeconfig;
+use super::ports;
 use super::record::{Component, Process, Record};
 use crate::files;
 use crate::process::{self, ProcessError, Signal};
@@ -76,7 +76,7 @@ impl ControlPlane {
         let certificates = Certificates::at(state.join("keys"));
         certificates.make()?;
         files::write(&state.join("tokens.csv"), &kubeconfig::token_file())?;
-        let [client, peer, serving] = free_ports()?;
+        let [client, peer, serving] = ports::free().map_err(ClusterError::NoPort)?;
         let record = Record {
             etcd: Process {
                 program: binaries.etcd.clone(),
@@ -362,17 +362,6 @@ fn claim(state: &Path) -> Result<(), ClusterError> {
     }
 }
 
-fn free_ports() -> Result<[u16; 3], ClusterError> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(ClusterError::NoPort);
-    // All three are held at once, so that they differ.
-    let held = [bind()?, bind()?, bind()?];
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(&held) {
-        *port = listener.local_addr().map_err(ClusterError::NoPort)?.port();
-    }
-    Ok(ports)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,11 +383,5 @@ mod tests {
     fn ending_what_was_never_started_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!ControlPlane::destroy(&folder.path().join("never")).unwrap());
-    }
-
-    #[test]
-    fn free_ports_differ() {
-        let [a, b, c] = free_ports().unwrap();
-        assert!(a != b && b != c && a != c);
     }
 }
