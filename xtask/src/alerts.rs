@@ -83,7 +83,15 @@ fn fetch(cache: &Path, promtool: &Path) -> Result<(), AlertsError> {
     let mut download = Command::new("apt-get");
     // As root, apt would fetch as a user of its own, who may not write here.
     download
-        .args(["-qq", "-o", "APT::Sandbox::User=root", "download", PACKAGE])
+        .args([
+            "-qq",
+            "-o",
+            "APT::Sandbox::User=root",
+            "-o",
+            "Acquire::Retries=5",
+            "download",
+            PACKAGE,
+        ])
         .current_dir(folder);
     process::output(&mut download).map_err(AlertsError::Fetch)?;
     let package = package(folder)?.ok_or(AlertsError::NotInPackage)?;

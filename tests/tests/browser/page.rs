@@ -43,8 +43,15 @@ pub(crate) struct ShownError {
 /// How frames came while the page was busy.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    pub(crate) count: u64,
-    pub(crate) longest: Duration,
+    count: u64,
+    longest: Duration,
+}
+
+impl Frames {
+    /// Whether the page never stood still in these seconds.
+    pub(crate) fn keep_coming(&self) -> bool {
+        self.count >= 20 && self.longest < Duration::from_millis(1500)
+    }
 }
 
 pub(crate) struct Page {

@@ -32,7 +32,7 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     let streams = settings.effort.pick(5_000, 1_000, 50);
     let flags: &[&str] = match settings.effort {
         Effort::Full | Effort::Quick => &[],
-        Effort::Smoke => &["--linger", "3s"],
+        Effort::Smoke => &["--linger", "10s"],
     };
     let mut server = Server::start(
         &settings.gateway(flags),
