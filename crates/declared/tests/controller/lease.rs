@@ -41,11 +41,11 @@ fn generations(world: &World) -> (u64, u64) {
 
 async fn is_lost_and_taken_over(fault: Fault) {
     let world = World::installed().await;
-    let first = world.start(Some("pod-1"));
+    let first = world.start_with_time("pod-1");
     world.until(|| world.holder().as_deref() == Some("pod-1")).await;
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     world.until_ready("shop").await;
-    let second = world.start(Some("pod-2"));
+    let second = world.start_with_time("pod-2");
     world.until(|| second.counts.now().ready == 1).await;
     let editor = Editor {
         world: &world,
@@ -80,7 +80,7 @@ async fn is_lost_and_taken_over(fault: Fault) {
         })
         .await;
 
-    // It gave up long before the other one took over, and there were edits all along: about eighteen.
+    // It gave up long before the other one took over, and there were edits all along: about fifty.
     let unanswered = unanswered.load(Ordering::Relaxed);
     assert!(unanswered >= 3, "{unanswered} edits");
     let requests = world.simulator.requests();

@@ -35,6 +35,22 @@ pub(crate) struct World {
     log: Arc<Log>,
 }
 
+/// How long a Lease lasts, when it is given up, and how often it is renewed.
+type LeaseTimes = [Duration; 3];
+/// Others take over soon.
+const SOON: LeaseTimes = [
+    Duration::from_secs(2),
+    Duration::from_secs(1),
+    Duration::from_millis(100),
+];
+/// Its holder has time before it gives up, and there is time before another takes over, though either may stand still for a
+/// second.
+const WITH_TIME: LeaseTimes = [
+    Duration::from_secs(6),
+    Duration::from_secs(3),
+    Duration::from_millis(100),
+];
+
 /// A running controller. Dropped, it dies without a word.
 pub(crate) struct Replica {
     shutdown: Option<oneshot::Sender<()>>,
@@ -125,20 +141,23 @@ impl World {
 
     /// Starts a replica, which is its own gateway but for the feeds; with a Lease, under this name.
     pub(crate) fn start(&self, identity: Option<&str>) -> Replica {
-        // Sessions that ask for a second have lived long enough whenever they end.
-        self.start_with(identity, |upstream| {
-            upstream.watch_timeout(Duration::from_secs(1))
-        })
+        self.start_with(identity, SOON, brief_sessions)
+    }
+
+    /// The same with a Lease whose times can be told apart.
+    pub(crate) fn start_with_time(&self, identity: &str) -> Replica {
+        self.start_with(Some(identity), WITH_TIME, brief_sessions)
     }
 
     /// The same with sessions that have to last before they have lived.
     pub(crate) fn start_patient(&self, identity: Option<&str>) -> Replica {
-        self.start_with(identity, |upstream| upstream)
+        self.start_with(identity, SOON, |upstream| upstream)
     }
 
     fn start_with(
         &self,
         identity: Option<&str>,
+        [lasts, given_up, renewed]: LeaseTimes,
         settings: impl FnOnce(KubeUpstreamBuilder) -> KubeUpstreamBuilder,
     ) -> Replica {
         let config = || {
@@ -168,12 +187,8 @@ impl World {
             .absent_pace(Duration::from_secs(1))
             .diagnosing(Diagnosing::with(self.log.clone()));
         if let Some(identity) = identity {
-            let (second, tenth) = (Duration::from_secs(1), Duration::from_millis(100));
-            builder = builder.lease(LeaseSettings::new("gateway", "declared", identity).times(
-                2 * second,
-                second,
-                tenth,
-            ));
+            let settings = LeaseSettings::new("gateway", "declared", identity);
+            builder = builder.lease(settings.times(lasts, given_up, renewed));
         }
         let controller = builder.build().unwrap();
         let counts = controller.counts();
@@ -340,6 +355,11 @@ impl World {
         self.simulator
             .inject(&RequestMatch::watch().resource(resource), "\n")
     }
+}
+
+/// Sessions that ask for a second have lived long enough whenever they end.
+fn brief_sessions(upstream: KubeUpstreamBuilder) -> KubeUpstreamBuilder {
+    upstream.watch_timeout(Duration::from_secs(1))
 }
 
 fn own_feeds() -> Feeds {
