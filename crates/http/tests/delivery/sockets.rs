@@ -7,14 +7,15 @@ use krm_stream_http::{ConnectionGuard, Listener, PeerAddress, handshaking, prepa
 use krm_stream_protocol::WatchEvent;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 use tower::service_fn;
 
 use super::support::{Client, Host, Kind, Stream, config_map, eventually, tls_acceptor, tls_connector};
 
-const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Long beside what a busy machine may delay a server or a test.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Ends with the test.
 struct Server {
@@ -153,23 +154,36 @@ async fn while_a_reader_stalls_before_64_mib_the_others_go_on_as_fast_and_it_is_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stalls_before_one_event_of_two_mib_and_silence_is_cut() {
+    let mut cuts = JoinSet::new();
     for kind in Kind::ALL {
-        let mut host = Host::with(|builder| builder.write_timeout(WRITE_TIMEOUT));
-        let server = server(kind, &host).await;
-        let mut client = client(kind, server.address, 4096).await;
-        let (mut stream, session) = tokio::join!(client.open(), async {
-            host.script.next_open().await.accept_with([], "1")
+        cuts.spawn(async move {
+            let cut = cut_before_a_large_event(kind).await;
+            assert!(
+                WRITE_TIMEOUT <= cut && cut < WRITE_TIMEOUT * 2,
+                "{kind:?}: {cut:?}"
+            );
         });
-        assert_eq!(stream.types(2).await, ["reset", "synced"]);
-        session.send(WatchEvent::Added(config_map("large", 2, &"x".repeat(2 << 20))));
-        let cut = host.cut().await;
-        assert!(
-            WRITE_TIMEOUT <= cut && cut < WRITE_TIMEOUT + Duration::from_secs(2),
-            "{kind:?}: {cut:?}"
-        );
-        host.is_left_alone().await;
-        drop(session);
     }
+    cuts.join_all().await;
+}
+
+/// How long after the event its reader was cut.
+async fn cut_before_a_large_event(kind: Kind) -> Duration {
+    let mut host = Host::with(|builder| builder.write_timeout(WRITE_TIMEOUT));
+    let server = server(kind, &host).await;
+    let mut client = client(kind, server.address, 4096).await;
+    let (mut stream, session) = tokio::join!(client.open(), async {
+        host.script.next_open().await.accept_with([], "1")
+    });
+    assert_eq!(stream.types(2).await, ["reset", "synced"]);
+    let large = config_map("large", 2, &"x".repeat(2 << 20));
+    let sent = Instant::now();
+    session.send(WatchEvent::Added(large));
+    host.cut().await;
+    let cut = sent.elapsed();
+    host.is_left_alone().await;
+    drop(session);
+    cut
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +195,7 @@ enum When {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_resets_its_connection_at_any_moment_frees_everything_within_a_heartbeat() {
-    let heartbeat = Duration::from_secs(1);
+    let heartbeat = Duration::from_secs(10);
     for kind in [Kind::Http1, Kind::Http2] {
         for when in [When::Idle, When::InTheSnapshot, When::InALargeEvent] {
             let mut host = Host::with(|builder| builder.heartbeat_interval(heartbeat));
@@ -189,6 +203,7 @@ async fn a_client_that_resets_its_connection_at_any_moment_frees_everything_with
             let socket = TcpStream::connect(server.address).await.unwrap();
             socket.set_zero_linger().unwrap();
             let mut client = Client::over(kind, socket, 4096, tokio::spawn(std::future::pending())).await;
+            let began = Instant::now();
             let (mut stream, session) =
                 tokio::join!(client.open(), async { host.script.next_open().await.accept() });
             assert_eq!(stream.types(1).await, ["reset"]);
@@ -206,13 +221,12 @@ async fn a_client_that_resets_its_connection_at_any_moment_frees_everything_with
                 session.send(WatchEvent::Added(config_map("large", 2, &"x".repeat(4 << 20))));
                 read_some(&mut stream, 1000).await;
             }
-            let left = Instant::now();
             drop((stream, client));
             eventually("everything is freed", || host.recorder.still_open() == [0, 0, 0]).await;
+            let took = began.elapsed();
             assert!(
-                left.elapsed() < heartbeat,
-                "{kind:?} {when:?}: {:?}",
-                left.elapsed()
+                took < heartbeat,
+                "a heartbeat may have helped: {kind:?} {when:?}: {took:?}"
             );
             host.is_left_alone().await;
             assert_eq!(host.timeouts(), 0);

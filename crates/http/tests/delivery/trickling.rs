@@ -18,7 +18,7 @@ use super::support::{
 };
 
 /// Long beside what two dozen gateways at once may delay each other.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a reader takes: so many bytes at a time, so often.
 const TRICKLES: [(usize, Duration); 3] = [
