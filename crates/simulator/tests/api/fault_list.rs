@@ -383,7 +383,7 @@ async fn any_bytes_and_any_pause_stand_where_they_were_ordered() {
             RequestMatch::watch(),
             Fault::Stream(vec![
                 step(StreamAction::Send(Bytes::from_static(b"\xff\xfe\n"))),
-                step(StreamAction::Wait(Duration::from_millis(400))),
+                step(StreamAction::Wait(Duration::from_secs(2))),
             ]),
         );
         let response = client.open("GET", STREAMING_LIST, "", "").await.unwrap();

@@ -150,15 +150,19 @@ async fn requests_are_matched_by_what_they_ask() {
 async fn requests_hang_before_and_after_their_headers() {
     let simulator = simulator().await;
     for client in clients(&simulator) {
-        simulator
+        let hang = simulator
             .faults()
             .add(RequestMatch::any(), Fault::HangBeforeHeaders);
-        let hanging = client.open("GET", CONFIGMAPS, "", "");
-        assert!(
-            tokio::time::timeout(Duration::from_millis(150), hanging)
-                .await
-                .is_err()
-        );
+        let asked_and_then_a_moment = async {
+            while simulator.faults().hits(hang) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(150)).await;
+        };
+        tokio::select! {
+            answer = client.open("GET", CONFIGMAPS, "", "") => panic!("{answer:?}"),
+            () = asked_and_then_a_moment => {}
+        }
         simulator
             .faults()
             .add(RequestMatch::watch(), Fault::HangAfterHeaders);
@@ -239,7 +243,7 @@ async fn watches_end_at_every_point_and_in_every_way() {
             (StreamPoint::BeforeBoundary, vec!["ADDED a", "ADDED b"]),
             (StreamPoint::AfterBoundary, boundary.clone()),
             (StreamPoint::AfterLines(3), boundary.clone()),
-            (StreamPoint::Elapsed(Duration::from_millis(60)), boundary.clone()),
+            (StreamPoint::Elapsed(Duration::from_millis(1500)), boundary.clone()),
         ] {
             for (ending, end) in [(Ending::Close, End::Clean), (Ending::Abort, End::Broken)] {
                 simulator.faults().add(
