@@ -2,9 +2,9 @@
 
 use krm_stream_protocol::{ResourceVersion, Start, Upstream as _};
 use krm_stream_upstream_kube::{KubeUpstream, kube};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
-use crate::support::socket::{RawAnswer, Server, Then, header};
+use crate::support::socket::{RawAnswer, Server, Then, header, until};
 use crate::support::transcript::{next, read};
 use crate::support::{SECOND, boundary, config_maps, line, object, status};
 
@@ -51,8 +51,10 @@ async fn dropping_an_opening_abandons_its_request() {
     .await;
     let upstream = upstream(&server);
     let scope = config_maps();
-    let opening = upstream.open(&scope, Start::Fresh);
-    assert!(tokio::time::timeout(SECOND / 5, opening).await.is_err());
+    tokio::select! {
+        opened = upstream.open(&scope, Start::Fresh) => panic!("it is not answered: {:?}", opened.err()),
+        () = until(|| server.heads().len() == 1) => {}
+    }
     server.wait_for_closed(1).await;
 }
 
@@ -120,9 +122,10 @@ async fn nothing_is_retried_beneath_a_session() {
 
 #[tokio::test]
 async fn what_cannot_be_reached_is_unavailable() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // Bound, so that nobody else listens there, and not listened on.
+    let bound = TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = bound.local_addr().unwrap();
     let plain = Server::start(|_| RawAnswer::whole(200, "{}")).await;
     for url in [
         format!("http://{address}"),
