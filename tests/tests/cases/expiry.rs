@@ -142,10 +142,9 @@ async fn a_new_cycle_tells_what_is_there_and_nothing_of_what_went_meanwhile() {
     let simulator = Simulator::start().await.unwrap();
     let (_gateway, mut connection, old_uid) = four_objects(&simulator).await;
     // The API server answers again only when all has happened and the history is gone.
-    let reopen = simulator.faults().add(
-        RequestMatch::resumed_watch(),
-        Fault::Delay(Duration::from_millis(300)),
-    );
+    let reopen = simulator
+        .faults()
+        .add(RequestMatch::resumed_watch(), Fault::Delay(SECOND * 2));
     simulator.end_watches(&RequestMatch::watch(), Ending::Reset);
     crate::simulated::until(|| simulator.faults().hits(reopen) == 1).await;
     everything_happens(&simulator);
@@ -171,10 +170,9 @@ async fn a_new_cycle_tells_what_is_there_and_nothing_of_what_went_meanwhile() {
 async fn a_resumed_watch_tells_exactly_what_happened_meanwhile() {
     let simulator = Simulator::start().await.unwrap();
     let (_gateway, mut connection, old_uid) = four_objects(&simulator).await;
-    let reopen = simulator.faults().add(
-        RequestMatch::resumed_watch(),
-        Fault::Delay(Duration::from_millis(300)),
-    );
+    let reopen = simulator
+        .faults()
+        .add(RequestMatch::resumed_watch(), Fault::Delay(SECOND * 2));
     simulator.end_watches(&RequestMatch::watch(), Ending::Reset);
     crate::simulated::until(|| simulator.faults().hits(reopen) == 1).await;
     everything_happens(&simulator);

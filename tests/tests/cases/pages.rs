@@ -1,7 +1,5 @@
 //! Lists in pages.
 
-use std::time::Duration;
-
 use krm_stream_protocol::Partition;
 use krm_stream_simulator::{Answer, Fault, RequestMatch, Simulator, Status};
 use krm_stream_tests::GatewayUnderTest;
@@ -59,7 +57,7 @@ async fn a_list_that_expires_on_its_third_page_is_begun_again_and_forgets_what_v
     let (simulator, gateway) = five_objects().await;
     let third = simulator.faults().add(
         RequestMatch::list().with_parameter("continue").nth(2),
-        Fault::Delay(Duration::from_millis(400)),
+        Fault::Delay(SECOND * 2),
     );
     let mut connection = gateway.connect(APP);
     assert_eq!(

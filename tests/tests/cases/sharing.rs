@@ -169,7 +169,7 @@ async fn nothing_is_left(simulator: &Simulator, gateway: &GatewayUnderTest) {
 
 #[tokio::test]
 async fn the_last_to_leave_a_quiet_stream_closes_the_upstream_connection_within_the_linger_time() {
-    let linger = Duration::from_millis(400);
+    let linger = Duration::from_secs(3);
     let simulator = Simulator::start().await.unwrap();
     create(&simulator, "a");
     let gateway = GatewayUnderTest::build(builder(&simulator).linger(linger));
@@ -177,7 +177,7 @@ async fn the_last_to_leave_a_quiet_stream_closes_the_upstream_connection_within_
     assert_eq!(words(&mut connection, 3).await, ["reset", "added a", "synced"]);
     drop(connection);
     // Back within the time: the same watch, and all of the snapshot.
-    tokio::time::sleep(linger / 4).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
     let mut again = gateway.connect(APP);
     assert_eq!(words(&mut again, 3).await, ["reset", "added a", "synced"]);
     assert_eq!(asked(&simulator), ["streaming list"]);
@@ -197,11 +197,12 @@ async fn leaving_at_any_moment_frees_everything() {
     }
     let gateway = GatewayUnderTest::build(builder(&simulator).linger(Duration::ZERO));
     // While the headers are waited for.
-    simulator
+    let hang = simulator
         .faults()
         .add(RequestMatch::any(), Fault::HangBeforeHeaders);
     let mut connection = gateway.connect(APP);
     assert!(is_quiet(&mut connection).await);
+    until(|| simulator.faults().hits(hang) == 1).await;
     drop(connection);
     nothing_is_left(&simulator, &gateway).await;
     // In the snapshot.

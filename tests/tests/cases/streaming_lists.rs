@@ -231,7 +231,7 @@ async fn an_ignored_request_for_initial_events_is_finished_by_a_list() {
         .faults()
         .add(RequestMatch::streaming_list(), Fault::IgnoreStreamingList);
     let upstream = KubeUpstream::builder(config(&simulator))
-        .snapshot_timeout(Duration::from_millis(300), Duration::from_secs(5))
+        .snapshot_timeout(Duration::from_secs(2), Duration::from_secs(20))
         .build()
         .unwrap();
     let gateway = GatewayUnderTest::build(GatewayUnderTest::builder(upstream, Partition::shared("tests")));
