@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::schema;
 
 /// How the declared streams are.
+// An object of which nothing is published reads as InProgress by kstatus, and not as Current: the API server fills in what
+// is missing, https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {"observedGeneration": -1}))]
 pub struct DeclaredStreamStatus {
-    /// The generation of the specification that this status speaks of.
+    /// The generation of the specification that this status speaks of; -1 until a gateway has looked at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready, Reconciling and Stalled.

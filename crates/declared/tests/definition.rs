@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use krm_stream_declared::{CRD_FILE, DeclaredPolicy, DeclaredStreamSpec, definition_json};
+use krm_stream_declared::{
+    CRD_FILE, DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, definition_json,
+};
 use krm_stream_protocol::{ProjectionName, ResourceRule, Scope, ScopePolicy, ScopeRequest, Target};
 use krm_stream_status::StreamState;
 use proptest::prelude::*;
@@ -82,6 +84,27 @@ fn names_are_unique_and_conditions_keyed_by_type_for_the_api_server_too() {
         status["properties"]["conditions"]["x-kubernetes-list-map-keys"],
         json!(["type"])
     );
+}
+
+/// What an API server would refuse: a default must be legal by the schema that it stands in, and hold nothing else
+/// (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting>).
+#[test]
+fn a_resource_that_no_gateway_has_looked_at_says_so() {
+    let status =
+        definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].take();
+    assert_eq!(status["default"], json!({"observedGeneration": -1}));
+    let observed = &status["properties"]["observedGeneration"];
+    assert_eq!(observed["type"], "integer");
+    assert_eq!(observed.get("minimum"), None);
+    assert_eq!(status.get("required"), None);
+
+    // As the API server gives it out: the list within has a default of its own.
+    let filled: Option<DeclaredStreamStatus> =
+        serde_json::from_value(json!({"observedGeneration": -1, "conditions": []})).unwrap();
+    let filled = filled.unwrap();
+    assert_eq!(filled.observed_generation, Some(-1));
+    assert!(filled.conditions.as_slice().is_empty());
+    assert_eq!(filled.streams, None);
 }
 
 #[test]

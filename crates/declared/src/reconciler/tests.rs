@@ -256,7 +256,14 @@ impl Cluster {
                     _ => {}
                 }
             }
-            "Current"
+            let is_ready = |held: &krm_stream_status::Condition| {
+                &*held.type_ != "Ready" || held.status == ConditionStatus::True
+            };
+            if conditions.iter().all(is_ready) {
+                "Current"
+            } else {
+                "InProgress"
+            }
         };
         let reading = read(&conditions);
         conditions.reverse();

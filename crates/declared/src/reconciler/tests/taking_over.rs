@@ -74,6 +74,27 @@ fn a_status_that_says_ready_stays_while_the_first_snapshots_are_read_and_when_th
 }
 
 #[test]
+fn what_the_api_server_filled_in_is_no_status_and_the_first_one_is_published_at_once() {
+    for filled in [
+        json!({"observedGeneration": -1, "conditions": []}),
+        json!({"observedGeneration": -1}),
+    ] {
+        let mut cluster = Cluster::new(&["a", "b"]);
+        cluster.out.clear();
+        cluster.stored["status"] = filled;
+        cluster.next_version();
+        let before = cluster.now;
+        cluster.take_over_cold();
+        assert!(cluster.answer(), "nothing has to be waited for");
+        assert_eq!(cluster.now, before);
+        assert_eq!(cluster.status().unwrap().observed_generation, Some(1));
+        assert_eq!(cluster.ready().1, "Replaying");
+        assert_eq!(cluster.reasons(), [(EventSeverity::Normal, "Replaying")]);
+        assert_eq!(cluster.kstatus(), "InProgress");
+    }
+}
+
+#[test]
 fn whatever_else_is_known_is_published_at_once() {
     let not_found = UpstreamError::new(UpstreamErrorKind::NotFound);
     for (report, reason) in [
