@@ -139,11 +139,34 @@ fn library_manifest(path: &Path, manifest: &Table) -> Vec<Finding> {
             "docs.rs is not told what to build; add [package.metadata.docs.rs], with the features to show";
         findings.push(Finding::error(path, None, message));
     }
+    findings.extend(chosen_kubernetes_version(path, manifest));
     findings
+}
+
+/// A build has one version of the Kubernetes types, which is for the program to choose: a library names one in a feature
+/// that can be turned off, or for its own tests (<https://docs.rs/k8s-openapi/latest/k8s_openapi/#crate-features>).
+fn chosen_kubernetes_version(path: &Path, manifest: &Table) -> Option<Finding> {
+    let is_version = |feature: &&str| feature.starts_with("v1_") || matches!(*feature, "earliest" | "latest");
+    let version = tables_of(manifest, &["dependencies", "build-dependencies"])
+        .into_iter()
+        .filter_map(|table| table.get("k8s-openapi")?.get("features")?.as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .find(is_version)?;
+    let message = format!(
+        "k8s-openapi's {version} is chosen for every program; choose it by a feature that is on by default: \
+         k8s-{version} = [\"k8s-openapi/{version}\"]"
+    );
+    Some(Finding::error(path, None, message))
 }
 
 /// Every table of dependencies, those for one platform included.
 fn dependency_tables(manifest: &Table) -> Vec<&Table> {
+    tables_of(manifest, &DEPENDENCIES)
+}
+
+/// The tables of these names, those for one platform included.
+fn tables_of<'a>(manifest: &'a Table, names: &[&str]) -> Vec<&'a Table> {
     let platforms = manifest
         .get("target")
         .and_then(Value::as_table)
@@ -153,11 +176,7 @@ fn dependency_tables(manifest: &Table) -> Vec<&Table> {
         .filter_map(Value::as_table)
         .chain(std::iter::once(manifest));
     sections
-        .flat_map(|section| {
-            DEPENDENCIES
-                .iter()
-                .filter_map(|name| section.get(*name)?.as_table())
-        })
+        .flat_map(|section| names.iter().filter_map(|name| section.get(*name)?.as_table()))
         .collect()
 }
 
@@ -269,6 +288,33 @@ mod tests {
         assert!(inherited[0].contains("has 0 categories"), "{inherited:?}");
         let without_docs = library(whole.split("[package.metadata").next().unwrap_or_default());
         assert!(without_docs[0].contains("docs.rs"), "{without_docs:?}");
+    }
+
+    #[test]
+    fn a_library_leaves_the_version_of_kubernetes_types_to_the_program() {
+        let found = |text: &str| {
+            let path = Path::new("crates/x/Cargo.toml");
+            chosen_kubernetes_version(path, &parse(path, text).unwrap()).map(|finding| finding.message)
+        };
+        let chosen = "k8s-openapi = { workspace = true, features = [\"schemars\", \"v1_36\"] }\n";
+        for table in [
+            "[dependencies]",
+            "[build-dependencies]",
+            "[target.'cfg(unix)'.dependencies]",
+        ] {
+            let message = found(&format!("{table}\n{chosen}")).unwrap();
+            assert!(
+                message.contains("k8s-v1_36 = [\"k8s-openapi/v1_36\"]"),
+                "{message}"
+            );
+        }
+        let latest = chosen.replace("v1_36", "latest");
+        assert!(found(&format!("[dependencies]\n{latest}")).is_some());
+
+        assert_eq!(found(&format!("[dev-dependencies]\n{chosen}")), None);
+        let by_a_feature = "[features]\ndefault = [\"k8s-v1_36\"]\nk8s-v1_36 = [\"k8s-openapi/v1_36\"]\n\
+                            [dependencies]\nk8s-openapi = { workspace = true, features = [\"schemars\"] }\n";
+        assert_eq!(found(by_a_feature), None);
     }
 
     #[test]
