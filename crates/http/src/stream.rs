@@ -278,7 +278,7 @@ impl GatewayStream {
                 Err(error) => self.end(error),
             },
             Stage::Joining { steps, .. } => match std::task::ready!(steps.as_mut().poll(cx)) {
-                Ok(joined) => self.has_joined(joined),
+                Ok(joined) => self.has_joined(joined, unsent),
                 Err(error) => self.end_anyhow(error, unsent),
             },
             Stage::Joined { .. } | Stage::Reading(_) if self.standing.is_checking() => return Poll::Pending,

@@ -39,29 +39,23 @@ impl Gateway {
 }
 
 impl Host {
-    /// Checks a stream that is open, since there is a reason to at `trigger`.
+    /// Checks a stream that is open or opening, since there is a reason to at `trigger`. Resolves to the projection that is
+    /// granted now: whether that is the stream's is known where its place at a feed is.
     ///
     /// # Errors
     /// What the stream ends with.
     pub(crate) async fn check_again(
         self: Arc<Self>,
         request: Arc<Request>,
-        granted: Option<ProjectionName>,
         trigger: Instant,
         deadline: Instant,
-    ) -> Result<(), StreamError> {
+    ) -> Result<ProjectionName, StreamError> {
         self.ask(&request, Instant::now(), Some(trigger), Bound::Until(deadline))
             .await?;
         let select = self.select_projection(&request);
-        let Ok(now_granted) = tokio::time::timeout_at(deadline, select).await else {
-            return Err(self.not_in_time("selecting the projection", self.spread_retry()));
-        };
-        match (granted, now_granted?) {
-            (Some(granted), now_granted) if granted != now_granted => Err(StreamError::internal_passing(
-                "another view of this is granted to you now; connect again",
-                None,
-            )),
-            (Some(_) | None, _) => Ok(()),
+        match tokio::time::timeout_at(deadline, select).await {
+            Ok(granted) => granted,
+            Err(_elapsed) => Err(self.not_in_time("selecting the projection", self.spread_retry())),
         }
     }
 }

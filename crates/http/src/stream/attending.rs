@@ -26,7 +26,8 @@ impl GatewayStream {
         }
         self.check_on_time();
         if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
-            match answer {
+            let allowed = answer.and_then(|granted| self.stage.finds_granted(&granted));
+            match allowed {
                 Ok(()) => self
                     .timed
                     .answered(self.host.settings.reauthorization_interval, Instant::now()),
@@ -37,7 +38,7 @@ impl GatewayStream {
 
     fn recheck(&mut self, trigger: Instant, unsent: &mut BytesMut) {
         if let Some(entered) = self.stage.checked() {
-            self.standing.begin(&self.host, entered, trigger);
+            self.standing.begin(&self.host, &entered.request, trigger);
             return;
         }
         // A check at a cycle's begin looks for rechecks by itself; a stream that ends anyway needs none.
@@ -59,7 +60,7 @@ impl GatewayStream {
         if self.timed.is_due(now)
             && let Some(entered) = self.stage.checked()
         {
-            self.standing.begin(&self.host, entered, now);
+            self.standing.begin(&self.host, &entered.request, now);
             self.waiting = None;
             self.timed
                 .begins(self.host.settings.reauthorization_interval, now);

@@ -3,13 +3,12 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use krm_stream_protocol::{BoxFuture, StreamError};
+use krm_stream_protocol::{BoxFuture, ProjectionName, StreamError};
 use tokio::time::Instant;
 
 use std::sync::Arc;
 
-use super::stage::Entered;
-use crate::gateway::Host;
+use crate::gateway::{Host, Request};
 
 /// Whether the caller of an open stream is known to be allowed.
 pub(super) enum Standing {
@@ -19,7 +18,8 @@ pub(super) enum Standing {
     Checking {
         /// Until when the earliest reason that is still open must be answered.
         deadline: Instant,
-        answer: BoxFuture<'static, Result<(), StreamError>>,
+        /// The projection that is granted now.
+        answer: BoxFuture<'static, Result<ProjectionName, StreamError>>,
     },
 }
 
@@ -40,18 +40,13 @@ impl Standing {
     }
 
     /// There is a reason to ask since `trigger`. A check that was under way no longer counts.
-    pub(super) fn begin(&mut self, host: &Arc<Host>, entered: &Entered, trigger: Instant) {
+    pub(super) fn begin(&mut self, host: &Arc<Host>, request: &Arc<Request>, trigger: Instant) {
         let by = trigger + host.settings.check_timeout;
         let deadline = match self {
             Self::Good => by,
             Self::Checking { deadline, .. } => by.min(*deadline),
         };
-        let answer = Arc::clone(host).check_again(
-            Arc::clone(&entered.request),
-            entered.granted.clone(),
-            trigger,
-            deadline,
-        );
+        let answer = Arc::clone(host).check_again(Arc::clone(request), trigger, deadline);
         *self = Self::Checking {
             deadline,
             answer: Box::pin(answer),
@@ -59,7 +54,7 @@ impl Standing {
     }
 
     /// The answer, if one has just come.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamError>> {
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<ProjectionName, StreamError>> {
         match self {
             Self::Good => Poll::Pending,
             Self::Checking { answer, .. } => {

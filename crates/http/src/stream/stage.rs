@@ -42,7 +42,7 @@ pub(super) struct Entered {
     pub(super) request: Arc<Request>,
     /// The number that an isolated stream's feed has.
     pub(super) number: u64,
-    /// The projection that was granted at the latest cycle's begin.
+    /// The projection of this cycle, once a check or the place at a feed has settled it.
     pub(super) granted: Option<ProjectionName>,
 }
 
@@ -67,8 +67,9 @@ impl Stage {
         }
     }
 
-    /// Takes the further steps of a cycle.
-    pub(super) fn join(host: &Arc<Host>, entered: Entered, is_resync_due: bool) -> Self {
+    /// Takes the further steps of a cycle. What projection the one before had does not matter any more.
+    pub(super) fn join(host: &Arc<Host>, mut entered: Entered, is_resync_due: bool) -> Self {
+        entered.granted = None;
         let steps = Arc::clone(host).join_cycle(Arc::clone(&entered.request), entered.number);
         Self::Joining {
             entered,
@@ -89,12 +90,33 @@ impl Stage {
     }
 
     /// The stream's caller, once its right is found out: from then on it is checked in between.
-    pub(super) fn checked(&self) -> Option<&Entered> {
+    pub(super) const fn checked(&self) -> Option<&Entered> {
         match self {
             Self::Joining { entered, .. } | Self::Joined { entered, .. } | Self::Reading(entered) => {
                 Some(entered)
             }
             Self::Resolving(_) | Self::Authorizing { .. } | Self::Ending(_) => None,
         }
+    }
+
+    /// This projection was found to be granted: by a check, or in joining the feed, which may have asked before the check or
+    /// after it.
+    ///
+    /// # Errors
+    /// What the stream ends with, where another one was found in this cycle.
+    pub(super) fn finds_granted(&mut self, found: &ProjectionName) -> Result<(), StreamError> {
+        let granted = match self {
+            Self::Joining { entered, .. } | Self::Joined { entered, .. } | Self::Reading(entered) => {
+                entered.granted.get_or_insert_with(|| found.clone())
+            }
+            Self::Resolving(_) | Self::Authorizing { .. } | Self::Ending(_) => return Ok(()),
+        };
+        if granted == found {
+            return Ok(());
+        }
+        Err(StreamError::internal_passing(
+            "another view of this is granted to you now; connect again",
+            None,
+        ))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use krm_stream_protocol::StreamError;
 use krm_stream_shared::NextCycle;
 use tokio::time::Instant;
@@ -40,16 +41,18 @@ impl GatewayStream {
         self.stage = Stage::join(&self.host, entered, is_resync_due);
     }
 
-    pub(super) fn has_joined(&mut self, joined: Joined) {
+    pub(super) fn has_joined(&mut self, joined: Joined, unsent: &mut BytesMut) {
+        if let Err(error) = self.stage.finds_granted(&joined.projection) {
+            return self.end_anyhow(error, unsent);
+        }
         let Stage::Joining {
-            mut entered,
+            entered,
             is_resync_due,
             ..
         } = self.leave_stage()
         else {
             return;
         };
-        entered.granted = Some(joined.projection);
         self.stage = Stage::Joined {
             entered,
             is_resync_due,

@@ -15,7 +15,7 @@ use krm_stream_protocol::Object;
 pub(crate) use asked::{AskedAuthorizer, Questions};
 pub(crate) use connection::{Connection, code_of, text_of, type_of};
 pub(crate) use recorder::{Recorder, Reports};
-pub(crate) use scripted::{Script, ScriptedSession, ScriptedUpstream};
+pub(crate) use scripted::{OpenRequest, Script, ScriptedSession, ScriptedUpstream};
 pub(crate) use seams::{AsCaller, Seam, builder, get, get_as, scope, scope_policy};
 pub(crate) use socket::SocketStream;
 
