@@ -12,8 +12,8 @@ use crate::CONFIG_MAPS;
 use crate::demo::Demo;
 use crate::stream::Stream;
 
-const WITHIN: Duration = Duration::from_secs(10);
-const GRACE: Duration = Duration::from_secs(3);
+const WITHIN: Duration = Duration::from_mins(1);
+const GRACE: Duration = Duration::from_secs(10);
 /// The scope of the simulator's many objects: more than the kernel's buffers take.
 const BULK: &str = "version=v1&resource=configmaps&namespace=bulk";
 
@@ -78,7 +78,7 @@ async fn at_the_end_every_reader_is_told_and_one_that_takes_nothing_is_not_waite
         "--simulator-tick",
         "0",
         "--drain-timeout",
-        "3s",
+        "10s",
         "--drain-spread",
         "5s",
     ])
@@ -145,7 +145,8 @@ async fn at_the_end_every_reader_is_told_and_one_that_takes_nothing_is_not_waite
         ended >= GRACE,
         "the one that takes nothing has its time: {ended:?}"
     );
-    assert!(ended < GRACE + Duration::from_secs(2), "{ended:?}");
+    // Long before its write timeout of 30 s is over.
+    assert!(ended < GRACE * 2, "{ended:?}");
 }
 
 /// A client that asks for the page again and again and reads nothing is cut as a stream's reader is.
@@ -159,7 +160,8 @@ async fn a_client_that_takes_no_answer_is_cut_on_every_route() {
     let asked = Instant::now();
     // Its requests wait in the kernel while it is not answered; the end of the connection ends the writing.
     let cut = async { while client.write_all(request).await.is_ok() {} };
-    timeout(WITHIN, cut).await.unwrap();
+    // Before the write timeout that it has by default.
+    timeout(Duration::from_secs(20), cut).await.unwrap();
     assert!(asked.elapsed() >= Duration::from_secs(1));
     assert_eq!(demo.read("/livez", &[]).await.1, "ok\n", "others are served");
 }
