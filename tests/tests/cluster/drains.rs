@@ -13,8 +13,8 @@ use crate::objects::{config_map, config_maps, has_value, path, set_value};
 use crate::viewer::Viewer;
 
 const STREAMS: usize = 500;
-/// `--drain-timeout` and `--drain-spread`.
-const GRACE: Duration = Duration::from_secs(5);
+/// `--drain-timeout` and `--drain-spread`. All are told at once, and the time is for those who do not read.
+const GRACE: Duration = Duration::from_secs(30);
 const SPREAD: Duration = Duration::from_secs(4);
 /// A replica that begins again at once is not there at once.
 const LEAST: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ pub(crate) async fn five_hundred_streams_come_back_to_another_replica(api: &ApiS
         "--allow",
         "configmaps",
         "--drain-timeout",
-        "5s",
+        "30s",
         "--drain-spread",
         "4s",
     ];
@@ -50,7 +50,7 @@ pub(crate) async fn five_hundred_streams_come_back_to_another_replica(api: &ApiS
     ending.signal("TERM");
     assert!(ending.until_ended().await.success());
     let drained = begin.elapsed();
-    assert!(drained <= GRACE, "all of them read: {drained:?}");
+    assert!(drained < GRACE, "all of them read: {drained:?}");
     api.merge_patch(&path(&scope, "written"), &set_value("2")).await;
     let mut waits = Vec::new();
     let mut readers_back = Vec::new();
