@@ -43,7 +43,7 @@ impl Lease<'_> {
     }
 }
 
-/// Whether a replica has told that it publishes, more often than that it no longer does.
+/// Whether the last that a replica has told of it is that it publishes.
 fn publishes(gateway: &Gateway) -> bool {
     let output = gateway.output();
     let mut changes = output.lines().filter(|line| line.contains("changed hands"));
@@ -74,7 +74,11 @@ pub(crate) async fn the_holder_of_the_lease_alone_publishes(api: &ApiServer) {
     let declared = Declared::create(api, &[stream_of("limitranges", &namespace)]).await;
     declared.until_ready().await;
     told_by(&declared, &one).await;
-    assert!(publishes(&first) && !publishes(&second));
+    until("the first replica knows that it publishes", async || {
+        publishes(&first).then_some(())
+    })
+    .await;
+    assert!(!publishes(&second));
     // The other one keeps the feed warm all the same.
     for gateway in [&first, &second] {
         until("each replica keeps the feed", async || {
@@ -90,7 +94,8 @@ pub(crate) async fn the_holder_of_the_lease_alone_publishes(api: &ApiServer) {
     first.until_ended().await;
     let other = lease.until_held_by_another(&one).await;
     let taken_over = begin.elapsed();
-    assert!(taken_over <= LASTS + LOOKS + TOLERANCE, "{taken_over:?}");
+    // The other one counts from the look that showed it the last renewal, and takes it at the look that follows the end.
+    assert!(taken_over <= LASTS + LOOKS * 2 + TOLERANCE, "{taken_over:?}");
     until("the other replica knows that it publishes", async || {
         publishes(&second).then_some(())
     })
@@ -120,9 +125,11 @@ pub(crate) async fn the_holder_of_the_lease_alone_publishes(api: &ApiServer) {
     second.signal("TERM");
     assert!(second.until_ended().await.success());
     let ended = begin.elapsed();
+    assert_ne!(lease.holder().await, other, "given up at the end");
     let last = lease.until_held_by_another(&other).await;
     let handed_over = begin.elapsed();
-    assert!(handed_over <= ended + LOOKS + TOLERANCE / 2, "{handed_over:?}");
+    // One look may fail, or meet the write that gives it up.
+    assert!(handed_over <= ended + LOOKS * 2 + TOLERANCE, "{handed_over:?}");
     until("the third replica knows that it publishes", async || {
         publishes(&third).then_some(())
     })
