@@ -170,6 +170,16 @@ pub(crate) async fn the_gateway_runs_with_the_rights_of_the_manifests(api: &ApiS
         let namespace = api.create_namespace().await;
         let site = Site::new(&namespace, overlay, &[]);
         site.apply_without(api, &[]).await;
+        // A gateway that may not ask yet refuses as one that may not ask at all.
+        site.until_may(api, "create", "subjectaccessreviews.authorization.k8s.io")
+            .await;
+        if overlay == "shared" {
+            for verb in ["list", "watch"] {
+                site.until_may(api, verb, "configmaps").await;
+            }
+        } else {
+            site.until_may(api, "impersonate", "users").await;
+        }
         let kubeconfig = site.kubeconfig(api).await;
         let identity = format!("header:{USER}");
         let flags = [
