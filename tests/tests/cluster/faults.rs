@@ -19,6 +19,10 @@ use crate::wait::until;
 
 /// What a watch's silence may exceed its `timeoutSeconds` by.
 const SILENCE_GRACE: Duration = Duration::from_secs(10);
+/// Three retries after 250 ms, 1 s and 4 s at the least: so long it is tried to go on after what is known.
+const RETRIED_FOR: Duration = Duration::from_secs(5);
+/// How often a cut is tried that is shorter.
+const CUTS_AT_MOST: usize = 3;
 /// What a busy machine may add to a time.
 const TOLERANCE: Duration = Duration::from_secs(6);
 
@@ -112,6 +116,10 @@ impl Setting {
         self.count(|viewer| viewer.count(EventType::Reset)).await
     }
 
+    async fn errors(&self) -> [usize; 3] {
+        self.count(|viewer| viewer.count(EventType::Error)).await
+    }
+
     async fn resyncs(&self) -> [usize; 3] {
         self.count(|viewer| viewer.count_errors(ErrorCode::ResyncRequired))
             .await
@@ -166,30 +174,21 @@ pub(crate) async fn lost_continuity_is_one_new_cycle_and_nothing_else_is() {
     setting.control_plane.compact().await;
     setting.write().await;
     setting.converge().await;
-    let attempts = setting.link.attempts();
-    setting.link.set(Condition::Cut);
-    setting.write().await;
-    setting.control_plane.compact().await;
-    setting.write().await;
-    setting.link.set(Condition::Up);
-    setting.converge().await;
-    assert!(setting.link.attempts() > attempts, "the cut was noticed");
     assert_eq!(setting.cycles().await, [1; 3], "compaction alone");
-    for tab in &setting.tabs {
-        assert_eq!(tab.viewer().await.count(EventType::Error), 0, "compaction alone");
-    }
+    setting.outlasts_a_cut_with_a_compaction().await;
 
     // A restart alone.
+    let before = setting.cycles().await;
     setting.kill().await;
     setting.start_again().await;
     setting.write().await;
     setting.converge().await;
-    let before = setting.cycles().await;
-    assert!(
-        before.iter().all(|cycles| *cycles <= 2),
-        "a restart alone: {before:?}"
-    );
-    eprintln!("a restart alone: cycles {before:?} of 1 before");
+    let after = setting.cycles().await;
+    for (before, after) in before.iter().zip(after) {
+        assert!(after <= before + 1, "a restart alone: {after}, {before} before");
+    }
+    eprintln!("a restart alone: cycles {before:?} before, {after:?} after");
+    let before = after;
 
     // All of it, behind a network that is silent, so that the gateway learns of it only when it is back.
     let resyncs = setting.resyncs().await;
@@ -217,6 +216,31 @@ pub(crate) async fn lost_continuity_is_one_new_cycle_and_nothing_else_is() {
 }
 
 impl Setting {
+    /// A cut that is over before the retries are used up is told to nobody. A longer one may be told, so one that a busy
+    /// machine drew out shows nothing, and is followed by another.
+    async fn outlasts_a_cut_with_a_compaction(&mut self) {
+        for _ in 0..CUTS_AT_MOST {
+            let before = (self.cycles().await, self.errors().await);
+            let attempts = self.link.attempts();
+            let begin = Instant::now();
+            self.link.set(Condition::Cut);
+            self.write().await;
+            self.control_plane.compact().await;
+            self.write().await;
+            self.link.set(Condition::Up);
+            let cut = begin.elapsed();
+            self.converge().await;
+            assert!(self.link.attempts() > attempts, "the cut was noticed");
+            if cut < RETRIED_FOR {
+                let after = (self.cycles().await, self.errors().await);
+                assert_eq!(after, before, "compaction alone, and a cut of {cut:.1?}");
+                return;
+            }
+            eprintln!("a cut of {cut:.1?} was too long to be unseen");
+        }
+        panic!("no cut of {CUTS_AT_MOST} was shorter than {RETRIED_FOR:?}: the machine is too busy");
+    }
+
     /// Nobody can resume after this what was open before.
     async fn lose_the_history(&mut self) {
         self.write().await;
