@@ -103,11 +103,46 @@ impl ApiServer {
             .await
     }
 
+    /// The lines of an answer that goes on, such as a watch, up to the first that is the last one wanted.
+    pub(crate) async fn lines_until(&self, path: &str, is_last: impl Fn(&str) -> bool) -> Vec<String> {
+        let request = Request::get(format!("http://{}{path}", self.address)).body(Full::default());
+        let request = request.expect("a path of these tests is a legal one");
+        let answer = timeout(WITHIN, self.client.request(request)).await;
+        let response = answer
+            .unwrap_or_else(|_| panic!("no answer within {WITHIN:?}: {path}"))
+            .expect("kubectl proxy answers");
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        let (mut body, mut rest, mut lines) = (response.into_body(), Vec::new(), Vec::new());
+        loop {
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                let line = String::from_utf8(line).expect("the answer is text");
+                let is_last = is_last(&line);
+                lines.push(line);
+                if is_last {
+                    return lines;
+                }
+            }
+            let frame = timeout(WITHIN, body.frame())
+                .await
+                .unwrap_or_else(|_| panic!("nothing came for {WITHIN:?}: {path}; came: {lines:?}"));
+            let frame = frame
+                .unwrap_or_else(|| panic!("the last line did not come: {path}; came: {lines:?}"))
+                .expect("the answer does not break off");
+            rest.extend_from_slice(&frame.into_data().unwrap_or_default());
+        }
+    }
+
     /// The sum of the series of a metric that counts, of those that have all of `labels`.
     pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        metrics::sum(&self.metrics().await, name, labels)
+    }
+
+    /// All metrics, as they are at one time.
+    pub(crate) async fn metrics(&self) -> String {
         let (status, text) = self.get("/metrics").await;
         assert_eq!(status, StatusCode::OK, "the API server serves its metrics");
-        metrics::sum(&String::from_utf8_lossy(&text), name, labels)
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// What kubectl prints; `input` is its standard input.

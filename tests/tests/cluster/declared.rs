@@ -9,12 +9,19 @@ use tokio::time::{Instant, sleep};
 
 use crate::api_server::{ApiServer, text};
 use crate::kstatus::{self, Reading};
+use crate::metrics;
 use crate::wait::{WITHIN, until};
 
 const COLLECTION: &str = "/apis/krm-stream.github.io/v1alpha1/declaredstreams";
 
 /// How often it is looked.
 const PACE: Duration = Duration::from_millis(50);
+/// What the API server is asked for at most, in seconds, by a watch that is read until something has come.
+const WATCHED_FOR: u32 = 600;
+/// For how long it is looked whether something is written that should not be.
+const AFTERMATH: Duration = Duration::from_secs(3);
+/// The annotation of the last version that a test is about.
+const LAST: &str = "krm-stream.github.io/e2e-last";
 
 /// A resource of a test's own.
 pub(crate) struct Declared<'a> {
@@ -191,19 +198,26 @@ impl<'a> Declared<'a> {
         .await
     }
 
-    /// Each version of the object after this one, for so many seconds.
-    pub(crate) async fn versions_for(&self, seconds: u32, since: &str) -> Vec<Value> {
+    /// Each version of the object after this one, up to that which [`Self::mark_the_last_version`] makes.
+    pub(crate) async fn versions_to_the_last(&self, since: &str) -> Vec<Value> {
         let path = format!(
-            "{COLLECTION}?watch=true&fieldSelector=metadata.name%3D{}&resourceVersion={since}&timeoutSeconds={seconds}",
+            "{COLLECTION}?watch=true&fieldSelector=metadata.name%3D{}&resourceVersion={since}&timeoutSeconds={WATCHED_FOR}",
             self.name
         );
-        let (status, body) = self.api.get(&path).await;
-        assert_eq!(status, StatusCode::OK);
-        let text = String::from_utf8_lossy(&body);
-        let events = text
-            .lines()
-            .map(|line| -> Value { serde_json::from_str(line).expect("a line of a watch is JSON") });
-        events.map(|mut event| event["object"].take()).collect()
+        let version_of = |line: &str| -> Value {
+            let mut event: Value = serde_json::from_str(line).expect("a line of a watch is JSON");
+            event["object"].take()
+        };
+        let is_last = |line: &str| version_of(line)["metadata"]["annotations"][LAST] == "yes";
+        let lines = self.api.lines_until(&path, is_last).await;
+        lines.iter().map(|line| version_of(line)).collect()
+    }
+
+    /// Gives what must not follow the time to, and then makes the version at which those who follow all of them stop.
+    pub(crate) async fn mark_the_last_version(&self) {
+        sleep(AFTERMATH).await;
+        self.patch(&json!({"metadata": {"annotations": {LAST: "yes"}}}))
+            .await;
     }
 }
 
@@ -246,6 +260,15 @@ pub(crate) async fn open_watches(api: &ApiServer, resource: &str) -> u64 {
 /// How many have ended.
 pub(crate) async fn ended_watches(api: &ApiServer, resource: &str) -> u64 {
     api.metric("apiserver_request_total", &of_kind(resource)).await
+}
+
+/// The same of several kinds, at one time.
+pub(crate) async fn ended_watches_of<const KINDS: usize>(
+    api: &ApiServer,
+    kinds: [&str; KINDS],
+) -> [u64; KINDS] {
+    let metrics = api.metrics().await;
+    kinds.map(|kind| metrics::sum(&metrics, "apiserver_request_total", &of_kind(kind)))
 }
 
 fn of_kind(resource: &str) -> [(&str, &str); 3] {

@@ -162,13 +162,21 @@ impl Gateway {
 
     /// The sum of the series of a metric that counts, of those that have all of `labels`.
     pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        metrics::sum(&self.metrics().await, name, labels)
+    }
+
+    /// All metrics, as they are at one time.
+    pub(crate) async fn metrics(&self) -> String {
         let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
         let address = format!("{}metrics", self.address);
         let address = address.parse().expect("the address is legal");
-        let response = client.get(address).await.expect("the gateway serves its metrics");
-        let body = response.into_body().collect().await;
-        let body = body.expect("the metrics arrive whole").to_bytes();
-        metrics::sum(&String::from_utf8_lossy(&body), name, labels)
+        let exchange = async {
+            let response = client.get(address).await.expect("the gateway serves its metrics");
+            let body = response.into_body().collect().await;
+            body.expect("the metrics arrive whole").to_bytes()
+        };
+        let body = timeout(WITHIN, exchange).await.expect("the metrics come in time");
+        String::from_utf8_lossy(&body).into_owned()
     }
 
     /// All that it has printed so far.
