@@ -56,6 +56,20 @@ impl StreamBody {
         Self(Source::Nothing)
     }
 
+    /// Leaves the stream to its connection when all of it was handed out: hyper drops the body then, and the last event may
+    /// not be written yet.
+    fn leave_if_over(&mut self) {
+        let is_over = match &self.0 {
+            Source::Stream { stream, pieces, .. } => pieces.is_bound() && pieces.is_over(stream),
+            Source::Nothing | Source::Check(..) | Source::Rejected(_) => false,
+        };
+        if is_over
+            && let Source::Stream { stream, pieces, .. } = std::mem::replace(&mut self.0, Source::Nothing)
+        {
+            pieces.leave(stream);
+        }
+    }
+
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, TransportRejected>>> {
         match &mut self.0 {
             Source::Nothing => Poll::Ready(None),
@@ -80,6 +94,7 @@ impl Body for StreamBody {
             host.rejects(*cause);
             this.0 = Source::Rejected(*cause);
         }
+        this.leave_if_over();
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
 

@@ -1,7 +1,7 @@
 //! Bounded delivery: a chunk that its transport does not take in time ends its stream.
 //!
 //! A deadline inside a body cannot do it: while a reader takes nothing, hyper does not poll the body. So the guards stand
-//! outside of it, one for each thing that can stall. Four facts decide how, all read from hyper 1 and h2 0.4:
+//! outside of it, one for each thing that can stall. Five facts decide how, all read from hyper 1 and h2 0.4:
 //!
 //! - A connection stalls at its socket, whatever its version: [`io`] watches what the socket takes.
 //! - A stream of an HTTP/2 connection stalls at its own window (RFC 9113, section 5.2) while the socket stays writable:
@@ -11,6 +11,7 @@
 //!   of its own, is not given before the window and h2's buffer have room for all that came before it. When the body is
 //!   polled after that frame, the chunk was taken; [`pieces`] cuts chunks accordingly.
 //! - What is in hyper's and h2's buffers cannot be recalled, so they are kept small; see `ConnectionGuard::builder`.
+//! - A body is dropped with its end, before its last event is written; [`leaving`] holds the stream until then.
 //!
 //! What other routes of an HTTP/2 connection write is cut and watched in the same way; see [`body`].
 //!
@@ -25,6 +26,7 @@ mod connection;
 mod executor;
 mod guard;
 mod io;
+mod leaving;
 mod pieces;
 mod rejected;
 mod slot;

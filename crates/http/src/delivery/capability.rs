@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Version;
 use krm_stream_protocol::Observing;
 
+use super::leaving::LastEvent;
 use super::{CheckChunks, Connection, Probe, StreamSlot, TransportRejected};
 
 /// Stands in a request's extensions. Middleware that builds a request anew loses it.
@@ -46,6 +47,7 @@ impl Capability {
         self.slot.begin(observing);
         self.connection.bound(write_timeout, &self.slot);
         Ok(Bound {
+            connection: self.connection,
             slot: self.slot,
             write_timeout,
             is_multiplexed: version >= Version::HTTP_2,
@@ -56,8 +58,16 @@ impl Capability {
 /// The bounds of one stream.
 #[derive(Debug)]
 pub(crate) struct Bound {
+    connection: Arc<Connection>,
     pub(super) slot: Arc<StreamSlot>,
     pub(super) write_timeout: Duration,
     /// Whether it shares its connection with other streams.
     pub(super) is_multiplexed: bool,
+}
+
+impl Bound {
+    /// The stream has handed out its last event. Its place outlives the body until that is written.
+    pub(super) fn leave(self, stream: impl Send + 'static) {
+        self.connection.hold(LastEvent::new(self.slot, stream));
+    }
 }

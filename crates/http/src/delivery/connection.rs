@@ -1,5 +1,6 @@
 //! What the parts of one guarded connection share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -7,12 +8,17 @@ use std::time::Duration;
 use http::Version;
 
 use super::StreamSlot;
+use super::leaving::{LastEvent, Leaving};
 
 /// A longer wait than this is none, and adding it to a clock may overflow.
 const LONGEST_WRITE_TIMEOUT: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Default)]
-pub(crate) struct Connection(Mutex<State>);
+pub(crate) struct Connection {
+    state: Mutex<State>,
+    /// Whether any stream leaves: looked at with each flush.
+    has_leaving: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -21,6 +27,7 @@ struct State {
     /// The shortest of the host's own and those of gateways whose streams are or were on the connection.
     write_timeout: Option<Duration>,
     streams: Vec<Weak<StreamSlot>>,
+    leaving: Leaving,
     /// The stream whose future hyper hands to the executor next: it calls the service and spawns in the same poll.
     next: Option<Arc<StreamSlot>>,
     work: Work,
@@ -41,7 +48,7 @@ pub(crate) enum Work {
 
 impl Connection {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a transport of the connection is guarded.
@@ -106,6 +113,43 @@ impl Connection {
         for stream in streams.iter().filter_map(Weak::upgrade) {
             stream.cut();
         }
+        self.release();
+    }
+
+    /// A stream has handed out its last event: it is there until that is written, or a guarded transport is gone.
+    pub(super) fn hold(&self, last: LastEvent) {
+        let mut state = self.state();
+        if state.guarded_ios > 0 {
+            state.leaving.push(last);
+            self.has_leaving.store(true, Ordering::Release);
+        } else {
+            // Dropping it calls the host.
+            drop(state);
+            drop(last);
+        }
+    }
+
+    /// A flush completed, an idle one if nothing was written since the one before. Whether another one has to tell more.
+    pub(super) fn flushed(&self, is_idle: bool) -> bool {
+        if !self.has_leaving.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut state = self.state();
+        let written = state.leaving.flushed(is_idle);
+        let has_leaving = !state.leaving.is_empty();
+        self.has_leaving.store(has_leaving, Ordering::Release);
+        drop(state);
+        drop(written);
+        has_leaving
+    }
+
+    /// What was not written never will be.
+    fn release(&self) {
+        let mut state = self.state();
+        let gone = std::mem::take(&mut state.leaving);
+        self.has_leaving.store(false, Ordering::Release);
+        drop(state);
+        drop(gone);
     }
 
     /// What the connection is doing. `waker` is woken when its last stream ends.
@@ -139,6 +183,7 @@ impl GuardedIo {
 impl Drop for GuardedIo {
     fn drop(&mut self) {
         self.0.state().guarded_ios -= 1;
+        self.0.release();
     }
 }
 

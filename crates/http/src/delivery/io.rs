@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{Connection, GuardedIo, below};
+use super::below::{self, Did};
+use super::{Connection, GuardedIo};
 use crate::settings::CHUNK_BYTES;
 
 /// A connection's transport: writes fail once what is pending was not taken in time.
@@ -29,6 +30,8 @@ pub struct BoundedIo<I> {
     /// What was read already, and is to be read again.
     put_back: Vec<u8>,
     clock: Option<Clock>,
+    /// Whether a write was tried since the last flush that completed.
+    has_written: bool,
 }
 
 #[derive(Debug)]
@@ -108,6 +111,7 @@ impl<I> BoundedIo<I> {
             connection: GuardedIo::new(connection),
             put_back: Vec::new(),
             clock: None,
+            has_written: false,
         }
     }
 
@@ -135,10 +139,10 @@ impl<I> BoundedIo<I> {
     }
 
     /// Something is pending and was not taken just now. A guard below keeps the time if it waits as well.
-    fn waits<T>(&mut self, wait: Wait, waits_below: bool, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn waits<T>(&mut self, wait: Wait, below: Option<Did>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let connection = self.connection.get();
-        below::waits(connection);
-        if waits_below {
+        below::did(connection, Did::Wait);
+        if below == Some(Did::Wait) {
             self.clock = None;
             return Poll::Pending;
         }
@@ -155,32 +159,47 @@ impl<I> BoundedIo<I> {
         )))
     }
 
+    /// A flush completed. A guard below sees better what it was for. Where a stream leaves, the connection is to flush once more;
+    /// see [`leaving`](super::leaving).
+    fn flushed(&mut self, below: Option<Did>, cx: &Context<'_>) {
+        let is_idle = !std::mem::take(&mut self.has_written);
+        let connection = self.connection.get();
+        below::did(connection, Did::Flush);
+        if below != Some(Did::Flush) && connection.flushed(is_idle) {
+            cx.waker().wake_by_ref();
+        }
+    }
+
     fn wrote_or_waits(
         &mut self,
-        (result, waits_below): (Poll<io::Result<usize>>, bool),
+        (result, below): (Poll<io::Result<usize>>, Option<Did>),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        self.has_written = true;
         match result {
             Poll::Ready(Ok(bytes)) => {
                 self.wrote(bytes);
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => self.waits(Wait::Write, waits_below, cx),
+            Poll::Pending => self.waits(Wait::Write, below, cx),
         }
     }
 
     fn flushed_or_waits(
         &mut self,
-        (result, waits_below): (Poll<io::Result<()>>, bool),
+        (result, below): (Poll<io::Result<()>>, Option<Did>),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         match result {
             Poll::Ready(result) => {
                 self.clock = None;
+                if result.is_ok() {
+                    self.flushed(below, cx);
+                }
                 Poll::Ready(result)
             }
-            Poll::Pending => self.waits(Wait::Flush, waits_below, cx),
+            Poll::Pending => self.waits(Wait::Flush, below, cx),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Chunks for CheckChunks {
 #[derive(Debug)]
 pub(crate) enum Pieces {
     /// As they come. The guard of the socket bounds them, if anything does; it tells the slot.
-    Whole(#[expect(dead_code, reason = "held as long as the body is")] Option<Bound>),
+    Whole(Option<Bound>),
     /// A stream among others of its connection.
     Multiplexed(Multiplexed),
 }
@@ -97,6 +97,20 @@ impl Pieces {
             Self::Multiplexed(pieces) => pieces.is_over,
         }
     }
+
+    /// Whether a guard tells when the last piece is written.
+    pub(crate) const fn is_bound(&self) -> bool {
+        matches!(self, Self::Whole(Some(_)) | Self::Multiplexed(_))
+    }
+
+    /// It is over: what is left of the stream stays until the last piece is written, where that can be known.
+    pub(crate) fn leave(self, chunks: impl Chunks + Send + 'static) {
+        match self {
+            Self::Whole(Some(bound)) => bound.leave(chunks),
+            Self::Whole(None) => drop(chunks),
+            Self::Multiplexed(pieces) => pieces.bound.leave(chunks),
+        }
+    }
 }
 
 impl Multiplexed {
@@ -115,6 +129,11 @@ impl Multiplexed {
         // The piece before was taken.
         self.bound.slot.expect_by(None);
         if self.rest.is_empty() {
+            if chunks.is_over() {
+                // It is not asked again, since it would give up its place then.
+                self.is_over = true;
+                return Poll::Ready(None);
+            }
             let Some(chunk) = ready!(chunks.poll_chunk(cx)) else {
                 self.is_over = true;
                 return Poll::Ready(None);

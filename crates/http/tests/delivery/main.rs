@@ -13,6 +13,7 @@ mod connections;
 mod draining;
 mod guards;
 mod heartbeats;
+mod last_events;
 mod layers;
 mod multiplexed;
 mod rechecks;
