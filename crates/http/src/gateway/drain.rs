@@ -17,6 +17,10 @@ impl Gateway {
 
     /// Resolves when [`drain`](Self::drain) was called and all streams are gone.
     ///
+    /// With a write timeout a stream is there until its transport has taken its last event, or is cut or closed: a host may end
+    /// its connections then. Without one nothing tells what was taken: a stream is gone as soon as its last event was handed to
+    /// hyper, or to the reader of [`stream`](Self::stream), so close connections gracefully.
+    ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn drained(&self) {
