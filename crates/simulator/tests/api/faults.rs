@@ -243,7 +243,10 @@ async fn watches_end_at_every_point_and_in_every_way() {
             (StreamPoint::BeforeBoundary, vec!["ADDED a", "ADDED b"]),
             (StreamPoint::AfterBoundary, boundary.clone()),
             (StreamPoint::AfterLines(3), boundary.clone()),
-            (StreamPoint::Elapsed(Duration::from_millis(1500)), boundary.clone()),
+            (
+                StreamPoint::Elapsed(Duration::from_millis(1500)),
+                boundary.clone(),
+            ),
         ] {
             for (ending, end) in [(Ending::Close, End::Clean), (Ending::Abort, End::Broken)] {
                 simulator.faults().add(
