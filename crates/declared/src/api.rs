@@ -11,6 +11,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
+/// By this name API servers log requests, and note who wrote a field.
+const USER_AGENT: &str = concat!("krm-stream/", env!("CARGO_PKG_VERSION"));
 /// The longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest answer: an API server stores no larger object.
@@ -89,7 +91,8 @@ impl Api {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::ACCEPT, "application/json");
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, USER_AGENT);
         let mut text = Vec::new();
         if let Some((content_type, body)) = body {
             request = request.header(header::CONTENT_TYPE, content_type);

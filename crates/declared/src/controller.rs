@@ -1,6 +1,7 @@
 //! The task that does what the reconciler says.
 
 mod builder;
+mod telling;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -10,13 +11,14 @@ use std::time::Duration;
 use krm_stream_projection::Projections;
 use krm_stream_protocol::{Diagnosing, FeedEnd, Identity, Scope, StreamError, Target, Upstream};
 use krm_stream_shared::{FeedReport, Feeds, Keep};
-use krm_stream_status::{EventPlan, PublishError, StatusWriter as _, WritePlan, publish};
+use krm_stream_status::{AfterWrite, EventPlan, StatusWriter as _, WritePlan};
 use kube::{Client, Resource as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
 pub use self::builder::{DeclaredStreamsBuilder, DeclaredStreamsError};
+use self::telling::Telling;
 use crate::api::Api;
 use crate::clock::Clock;
 use crate::counts::Counting;
@@ -128,6 +130,7 @@ impl DeclaredStreams {
             told,
             kept: HashMap::new(),
             requests: JoinSet::new(),
+            telling: Telling::default(),
         };
         let publishes = *is_held.borrow_and_update();
         running.reconciler.publishes(clock.now(), publishes);
@@ -158,7 +161,12 @@ impl DeclaredStreams {
         drop(watching);
         running.kept.clear();
         let _ = timeout(LAST_WRITES, async {
-            while running.requests.join_next().await.is_some() {}
+            // What was written is still told; nothing more is written.
+            while let Some(done) = running.requests.join_next().await {
+                if let Ok(done) = done {
+                    running.take(done);
+                }
+            }
         })
         .await;
         let _ = stop_holding.send(());
@@ -213,9 +221,9 @@ impl Drop for OwnTask {
 /// What came of a request.
 #[derive(Debug)]
 enum Done {
-    Written { uid: Box<str>, written: Written },
+    Written { object: Identity, written: Written },
     ReadAgain { uid: Box<str>, read: ReadAgain },
-    Told,
+    Told { uid: Box<str> },
 }
 
 #[derive(Debug)]
@@ -226,6 +234,7 @@ struct Running {
     told: mpsc::Sender<(FeedId, FeedReport)>,
     kept: HashMap<FeedId, OwnTask>,
     requests: JoinSet<Done>,
+    telling: Telling,
 }
 
 impl Running {
@@ -248,14 +257,7 @@ impl Running {
                         self.requests
                             .spawn(async move { write(&writer, &diagnosing, object, plan).await });
                     }
-                    Action::Tell { object, event } => {
-                        let (writer, diagnosing) =
-                            (self.controller.writer.clone(), self.controller.diagnosing.clone());
-                        self.requests.spawn(async move {
-                            record(&writer, &diagnosing, &object, &event).await;
-                            Done::Told
-                        });
-                    }
+                    Action::Tell { object, event } => self.tell(object, event),
                     Action::Read { object } => {
                         let (writer, diagnosing) =
                             (self.controller.writer.clone(), self.controller.diagnosing.clone());
@@ -312,10 +314,40 @@ impl Running {
     fn take(&mut self, done: Done) {
         let now = self.clock.now();
         match done {
-            Done::Written { uid, written } => self.reconciler.written(now, &uid, written),
+            Done::Written { object, written } => {
+                let uid = object.uid.clone();
+                if let Written::Answered(AfterWrite::Tell {
+                    event: Some(event), ..
+                }) = &written
+                {
+                    self.tell(object, event.clone());
+                }
+                self.reconciler.written(now, &uid, written);
+            }
             Done::ReadAgain { uid, read } => self.reconciler.read_again(now, &uid, read),
-            Done::Told => {}
+            Done::Told { uid } => {
+                if let Some((object, event)) = self.telling.told(&uid) {
+                    self.record(object, event);
+                }
+            }
         }
+    }
+
+    /// Records an Event, after those of the same object that are to be recorded yet.
+    fn tell(&mut self, object: Identity, event: EventPlan) {
+        if let Some((object, event)) = self.telling.tell(object, event) {
+            self.record(object, event);
+        }
+    }
+
+    fn record(&mut self, object: Identity, event: EventPlan) {
+        let (writer, diagnosing) = (self.controller.writer.clone(), self.controller.diagnosing.clone());
+        self.requests.spawn(async move {
+            if let Err(error) = writer.record(&object, &event).await {
+                diagnosing.report("recording an event", None, &error);
+            }
+            Done::Told { uid: object.uid }
+        });
     }
 }
 
@@ -325,27 +357,14 @@ async fn write(
     object: Identity,
     plan: WritePlan,
 ) -> Done {
-    let written = match publish(writer, &object, plan).await {
-        Ok(after) => Written::Answered(after),
-        Err(PublishError::Status(cause)) => {
+    let written = match writer.write(&object, plan.patch()).await {
+        Ok(outcome) => Written::Answered(plan.settle(outcome)),
+        Err(cause) => {
             diagnosing.report("writing a status", None, &cause);
             Written::Failed
         }
-        Err(PublishError::Event(cause)) => {
-            diagnosing.report("recording an event", None, &cause);
-            Written::Untold
-        }
     };
-    Done::Written {
-        uid: object.uid,
-        written,
-    }
-}
-
-async fn record(writer: &KubeStatusWriter, diagnosing: &Diagnosing, object: &Identity, event: &EventPlan) {
-    if let Err(error) = writer.record(object, event).await {
-        diagnosing.report("recording an event", None, &error);
-    }
+    Done::Written { object, written }
 }
 
 async fn read(writer: &KubeStatusWriter, diagnosing: &Diagnosing, object: Identity) -> Done {

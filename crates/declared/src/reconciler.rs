@@ -9,7 +9,8 @@
 //!   own, and what is told of the feed of a former specification is nobody's news.
 //! - All that is published is derived by [`krm_stream_status`] from the resource as it was last read.
 //! - One write of a resource is out at a time. Reports that come meanwhile wait, so that a change of Ready is published even
-//!   if it is over by the time that it is; what does not change Ready is summed up, and written at most once a second.
+//!   if it is over by the time that it is; what does not change Ready is summed up, and written at most once a second. Where
+//!   writes fail for seconds, what happened meanwhile is history: the state at its end is published, not each that it had.
 //! - A write that met a conflict is dropped; the resource is read again after a backoff. So is one that failed.
 //! - Whether a write without an answer was stored is seen when the resource is read again; if so, its Event is told then.
 //! - A replica that does not publish follows all reports, so that it can take over at once.
@@ -57,11 +58,12 @@ pub enum Action {
         /// Which.
         feed: FeedId,
     },
-    /// Carry out this plan, and tell what came of it.
+    /// Write this plan's status, and tell what came of it. If it was stored, its Event is recorded by the way: the next write
+    /// must not wait for it.
     Write {
         /// The resource.
         object: Identity,
-        /// What to write, and to tell of it.
+        /// What to write, and what to tell of it.
         plan: WritePlan,
     },
     /// Record this Event: the write that it tells of was stored, although its answer was lost.
@@ -85,8 +87,6 @@ pub enum Written {
     Answered(AfterWrite),
     /// It did not, or with an error; whether the status was stored is not known.
     Failed,
-    /// The status was stored, and its Event could not be recorded.
-    Untold,
 }
 
 /// What came of reading a resource again.
@@ -207,7 +207,7 @@ impl Reconciler {
             return;
         };
         if let Some(resource) = self.resources.get_mut(&uid) {
-            resource.report(feed, report);
+            resource.report(now.moment, feed, report);
         }
         self.publish(now, &uid);
     }

@@ -2,9 +2,9 @@
 
 mod publishing;
 mod stream;
+mod waiting;
 
 use std::cmp::Ordering::Less;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use krm_stream_protocol::{Identity, Moment, ResourceVersion};
@@ -16,6 +16,7 @@ use krm_stream_status::{
 
 use self::publishing::{Publishing, Sent, backoff};
 use self::stream::{Stream, tell};
+use self::waiting::Waiting;
 use super::{FeedId, Now, Written};
 use crate::{
     DeclaredPolicy, DeclaredStreamSpec, DeclaredStreamStatus, ReadResource, StreamCounts, UnreadableSpec,
@@ -24,8 +25,6 @@ use crate::{
 
 /// The reason where the specification cannot be read.
 const INVALID_SPECIFICATION: &str = "InvalidSpecification";
-/// How many reports may wait for a write to end; the oldest are followed without having been published.
-const WAITING_REPORTS: usize = 256;
 /// The least time between writes that do not change Ready.
 const QUIET_PACE: Duration = Duration::from_secs(1);
 
@@ -40,7 +39,7 @@ pub(super) struct Resource {
     /// As it was last read, or written since.
     read: Option<DeclaredStreamStatus>,
     streams: Vec<Stream>,
-    waiting: VecDeque<(FeedId, FeedReport)>,
+    waiting: Waiting,
     /// How the streams are once all that waits is taken in.
     counts: StreamCounts,
     publishing: Publishing,
@@ -81,7 +80,7 @@ impl Resource {
             spec: read.spec,
             read: read.status,
             streams: Vec::new(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             counts: StreamCounts::default(),
             unanswered: None,
             untold: None,
@@ -181,18 +180,21 @@ impl Resource {
                 ..StreamCounts::default()
             };
         }
-        let states = self.streams.iter().map(|stream| stream.after(&self.waiting));
+        let states = self
+            .streams
+            .iter()
+            .map(|stream| stream.after(self.waiting.reports()));
         states.fold(StreamCounts::default(), |counts, stream| {
             counts.and(stream.state())
         })
     }
 
     /// Something happened to one of its feeds.
-    pub(super) fn report(&mut self, feed: FeedId, report: FeedReport) {
-        if self.waiting.len() == WAITING_REPORTS {
+    pub(super) fn report(&mut self, now: Moment, feed: FeedId, report: FeedReport) {
+        if self.waiting.is_full() {
             self.follow_one();
         }
-        self.waiting.push_back((feed, report));
+        self.waiting.push(now, feed, report);
         self.counts = self.count();
     }
 
@@ -202,7 +204,7 @@ impl Resource {
     }
 
     fn follow_one(&mut self) -> bool {
-        let Some((feed, report)) = self.waiting.pop_front() else {
+        let Some((feed, report)) = self.waiting.pop() else {
             return false;
         };
         let kept = |stream: &&mut Stream| stream.feed.as_ref().is_some_and(|(kept, _)| *kept == feed);
@@ -223,6 +225,9 @@ impl Resource {
             }
         }
         self.quiet_until = None;
+        while self.waiting.begins_with_history(now.moment) {
+            self.follow_one();
+        }
         loop {
             self.unknown_until = self.unknown_until(now.moment);
             if self.unknown_until.is_some() {
@@ -312,7 +317,7 @@ impl Resource {
                     self.read = Some(sent.status);
                 }
             }
-            Written::Answered(AfterWrite::ReadAgain) | Written::Untold => self.failed(now),
+            Written::Answered(AfterWrite::ReadAgain) => self.failed(now),
             Written::Failed => {
                 self.failed(now);
                 self.unanswered = Some(sent);

@@ -4,6 +4,7 @@ mod attempts;
 mod cases;
 mod counts;
 mod deletion;
+mod history;
 mod properties;
 mod taking_over;
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod counts;
+mod events;
 mod lease;
 mod taking_over;
 mod watching;
@@ -389,6 +390,12 @@ async fn events_and_status_are_as_an_api_server_takes_them() {
     // Six digits: Kubernetes parses no others.
     let time = event["eventTime"].as_str().unwrap();
     assert_eq!(time.len(), "2026-08-01T09:30:00.000000Z".len(), "{time}");
+    // An API server's log and the fields' managers name it.
+    let says_who = |request: &ReceivedRequest| {
+        let agent = request.headers().get("user-agent");
+        agent.is_some_and(|agent| agent.as_bytes().starts_with(b"krm-stream/"))
+    };
+    assert!(world.simulator.requests().iter().all(says_who));
     let writes: Vec<String> = world
         .simulator
         .requests()
@@ -402,23 +409,6 @@ async fn events_and_status_are_as_an_api_server_takes_them() {
             .iter()
             .all(|path| path == "/apis/krm-stream.github.io/v1alpha1/declaredstreams/shop/status")
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_is_not_taken_at_once_is_recorded_once() {
-    let world = World::installed().await;
-    let creations = RequestMatch::any()
-        .verb(Verb::Create)
-        .resource("events.events.k8s.io");
-    let away = Fault::status(&Status::new(503, "the server is starting").reason("ServiceUnavailable"));
-    let faults = world.simulator.faults();
-    let refused = faults.add(creations.times(2), away);
-    let _replica = world.start(None);
-    world.declare("shop", &json!([configmaps("settings", "shop")]));
-    world.until_told_ready().await;
-    assert_eq!(faults.hits(refused), 2);
-    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(told, ["Replaying", "AllStreamsReady"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,11 +32,11 @@ impl Stream {
     /// How it is once these reports are taken in.
     pub(super) fn after<'a>(
         &self,
-        reports: impl IntoIterator<Item = &'a (FeedId, FeedReport)>,
+        reports: impl IntoIterator<Item = (FeedId, &'a FeedReport)>,
     ) -> WatchStream {
         let mut state = self.state.clone();
         if let Some((kept, _)) = &self.feed {
-            let own = reports.into_iter().filter(|(feed, _)| feed == kept);
+            let own = reports.into_iter().filter(|(feed, _)| *feed == *kept);
             own.for_each(|(_, report)| tell(&mut state, report));
         }
         state
