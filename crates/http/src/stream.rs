@@ -4,7 +4,8 @@
 //! - Headers are out before anything is asked; every refusal is one error event.
 //! - Each cycle takes the same steps before it reads; see `gateway::cycle`.
 //! - While a check of an open stream runs, nothing of it passes, not even what was written before. Where it ends the stream,
-//!   what was not handed out is dropped, and the error takes its place.
+//!   what was not handed out is dropped, and the error takes its place. A stream that ends anyway is not checked: where a
+//!   check is due, what was not handed out is dropped all the same.
 //! - Heartbeats go out between frames only: when nothing else waits. They run through checks and openings too.
 //! - A terminal error is the last event. A non-terminal one other than `RESYNC_REQUIRED` ends the connection as well.
 

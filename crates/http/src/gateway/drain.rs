@@ -6,8 +6,9 @@ use super::Gateway;
 
 impl Gateway {
     /// Ends all streams, and refuses new ones: each gets `UPSTREAM_UNAVAILABLE` with a time to come back after, drawn for
-    /// each between half a second and `spread` more than that. What a stream was allowed and has not been taken yet goes
-    /// out before. Calling it again changes nothing.
+    /// each between half a second and `spread` more than that. What was written of a stream and has not been taken yet goes
+    /// out before, unless there is a reason to check it again: a [`recheck`](Self::recheck) before or after this call, or a
+    /// check on time that falls due. Then that is dropped. Calling it again changes nothing.
     ///
     /// [`drained`](Self::drained) tells when the streams are gone. One whose reader takes nothing is there until its
     /// connection is closed.

@@ -75,8 +75,38 @@ pub(crate) enum News {
     None,
     /// Its caller's right is in doubt since then.
     Recheck(Instant),
-    /// It is to end with this.
-    End(StreamError),
+    /// It is to end.
+    End {
+        error: StreamError,
+        /// Whether its caller's right is in doubt too, since before or after it was told so: what was written before must not
+        /// go out unchecked.
+        is_in_doubt: bool,
+    },
+}
+
+impl News {
+    /// What there is to find once it is told `more` as well. An end outranks a check, and neither undoes the doubt.
+    fn and(self, more: Self) -> Self {
+        match (self, more) {
+            (known, Self::None) => known,
+            (Self::None, more) | (Self::Recheck(_), more @ Self::Recheck(_)) => more,
+            (Self::Recheck(_), Self::End { error, .. }) | (Self::End { error, .. }, Self::Recheck(_)) => {
+                Self::End {
+                    error,
+                    is_in_doubt: true,
+                }
+            }
+            (
+                Self::End { error, is_in_doubt },
+                Self::End {
+                    is_in_doubt: is_more, ..
+                },
+            ) => Self::End {
+                error,
+                is_in_doubt: is_in_doubt || is_more,
+            },
+        }
+    }
 }
 
 /// A stream's place among those of its gateway. Dropping it is being gone.
@@ -123,7 +153,10 @@ impl Streams {
         let members: Vec<_> = state.members.values().map(Arc::clone).collect();
         drop(state);
         for member in members {
-            member.tell(News::End(drain.refusal(&self.jitter)));
+            member.tell(News::End {
+                error: drain.refusal(&self.jitter),
+                is_in_doubt: false,
+            });
         }
         self.vacated.notify_waiters();
     }
@@ -199,18 +232,14 @@ impl Member {
         self.request.get()
     }
 
-    /// Leaves this for the stream to find, and wakes it. An end outranks all else.
+    /// Leaves this for the stream to find, besides what it has not found yet, and wakes it.
     pub(super) fn tell(&self, news: News) {
         let waker = {
             let mut mailbox = self.mailbox();
-            match (&mailbox.news, news) {
-                (News::End(_), _) | (_, News::None) => {}
-                (News::None | News::Recheck(_), News::Recheck(at)) => {
-                    mailbox.latest_recheck = Some(at);
-                    mailbox.news = News::Recheck(at);
-                }
-                (News::None | News::Recheck(_), end @ News::End(_)) => mailbox.news = end,
+            if let News::Recheck(at) = news {
+                mailbox.latest_recheck = Some(at);
             }
+            mailbox.news = std::mem::take(&mut mailbox.news).and(news);
             self.has_news.store(true, Ordering::Release);
             mailbox.waker.take()
         };

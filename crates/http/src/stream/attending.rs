@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
+use krm_stream_protocol::StreamError;
 use tokio::time::Instant;
 
 use super::GatewayStream;
@@ -19,12 +20,12 @@ impl GatewayStream {
                 self.waiting = None;
                 self.recheck(trigger, unsent);
             }
-            News::End(error) => {
+            News::End { error, is_in_doubt } => {
                 self.waiting = None;
-                self.end_anyhow(error, unsent);
+                self.is_told_to_end(error, is_in_doubt, unsent);
             }
         }
-        self.check_on_time();
+        self.check_on_time(unsent);
         if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
             let allowed = answer.and_then(|granted| self.stage.finds_granted(&granted));
             match allowed {
@@ -41,7 +42,22 @@ impl GatewayStream {
             self.standing.begin(&self.host, &entered.request, trigger);
             return;
         }
-        // A check at a cycle's begin looks for rechecks by itself; a stream that ends anyway needs none.
+        // A check at a cycle's begin looks for rechecks by itself.
+        self.end_without_check(unsent);
+    }
+
+    fn is_told_to_end(&mut self, error: StreamError, is_in_doubt: bool, unsent: &mut BytesMut) {
+        if !is_in_doubt {
+            self.end_anyhow(error, unsent);
+        } else if self.stage.is_ending() {
+            self.end_without_check(unsent);
+        } else {
+            self.cut_off(error, unsent);
+        }
+    }
+
+    /// A stream that ends anyway is not checked: where there is a reason to, what was not handed out is dropped.
+    fn end_without_check(&mut self, unsent: &mut BytesMut) {
         if let Stage::Ending(Ending {
             error: Some(error),
             last: None,
@@ -52,18 +68,22 @@ impl GatewayStream {
         }
     }
 
-    fn check_on_time(&mut self) {
+    fn check_on_time(&mut self, unsent: &mut BytesMut) {
         if self.is_held() || matches!(self.timed, Timed::Never) {
             return;
         }
         let now = Instant::now();
-        if self.timed.is_due(now)
-            && let Some(entered) = self.stage.checked()
-        {
+        if !self.timed.is_due(now) {
+            return;
+        }
+        if let Some(entered) = self.stage.checked() {
             self.standing.begin(&self.host, &entered.request, now);
             self.waiting = None;
             self.timed
                 .begins(self.host.settings.reauthorization_interval, now);
+        } else if self.stage.is_ending() {
+            self.timed = Timed::Never;
+            self.end_without_check(unsent);
         }
     }
 }

@@ -25,6 +25,7 @@ mod pacing;
 mod random;
 mod recheck;
 mod recheck_cut;
+mod recheck_drain;
 mod recheck_projection;
 mod refusals;
 mod reviews;

@@ -3,22 +3,13 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use krm_stream_protocol::{Object, Principal, Subject};
+use krm_stream_protocol::{Principal, Subject};
 
 use super::support::{
-    AskedAuthorizer, QUERY, ScriptedUpstream, builder, code_of, config_map, get, nothing_comes, scope,
+    AskedAuthorizer, QUERY, ScriptedUpstream, builder, code_of, get, nothing_comes, scope, small_and_large,
 };
 
 const MOMENT: Duration = Duration::from_millis(10);
-
-/// Small and large objects: large ones are chunks of their own.
-fn objects() -> Vec<Object> {
-    let sizes = [10, 20_000, 10, 10, 200_000, 10, 50_000, 20_000, 10];
-    let named = sizes.into_iter().enumerate();
-    named
-        .map(|(at, size)| config_map(&format!("uid-{at}"), 1, &"x".repeat(size)))
-        .collect()
-}
 
 #[tokio::test(start_paused = true)]
 async fn nothing_of_what_was_written_passes_after_it_and_the_refusal_takes_its_place() {
@@ -33,7 +24,7 @@ async fn nothing_of_what_was_written_passes_after_it_and_the_refusal_takes_its_p
                 questions.allow_next().await;
                 script.next_open().await
             });
-            let session = session.accept_with(objects(), "1");
+            let session = session.accept_with(small_and_large(), "1");
             tokio::time::sleep(MOMENT).await;
             // What a consumer would have of it.
             for _ in 0..taken {
@@ -87,7 +78,7 @@ async fn without_http_what_was_taken_and_not_handed_out_is_taken_back() {
         let mut frames = gateway.stream(principal, scope(QUERY), None);
         let opening = async {
             questions.allow_next().await;
-            script.next_open().await.accept_with(objects(), "1")
+            script.next_open().await.accept_with(small_and_large(), "1")
         };
         let (first, _session) = tokio::join!(frames.next(), opening);
         assert!(first.is_some());

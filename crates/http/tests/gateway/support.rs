@@ -29,6 +29,15 @@ pub(crate) fn config_map(uid: &str, version: u64, value: &str) -> Object {
     ))
 }
 
+/// Small and large objects: large ones are chunks of their own.
+pub(crate) fn small_and_large() -> Vec<Object> {
+    let sizes = [10, 20_000, 10, 10, 200_000, 10, 50_000, 20_000, 10];
+    let named = sizes.into_iter().enumerate();
+    named
+        .map(|(at, size)| config_map(&format!("uid-{at}"), 1, &"x".repeat(size)))
+        .collect()
+}
+
 /// A secret of namespace `app` with this one value.
 pub(crate) fn secret(uid: &str, version: u64, value: &str) -> Object {
     object(format!(
