@@ -10,7 +10,8 @@ mod watching;
 mod world;
 
 use krm_stream_simulator::{
-    BodyFault, Ending, Fault, RequestMatch, Rule, Simulator, Status, StreamAction, StreamPoint, Verb,
+    BodyFault, Ending, Fault, ReceivedRequest, RequestMatch, Rule, Simulator, Status, StreamAction,
+    StreamPoint, Verb,
 };
 use serde_json::json;
 
