@@ -1,5 +1,7 @@
 //! The program with declared streams, on a simulator of the test's own.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use krm_stream_declared::custom_resource_definition;
@@ -9,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::clusters::{kubeconfig, path};
 use crate::demo::{self, Demo};
+use crate::stream::Stream;
 
 const WITHIN: Duration = Duration::from_secs(30);
 const RESOURCE: &str = "declaredstreams.krm-stream.github.io";
@@ -72,6 +75,65 @@ async fn the_figures_tell_how_many_declared_streams_are_ready_and_how_many_are_n
     assert!(!metrics.contains("canary"), "{metrics}");
     server.delete(RESOURCE, "", "canary").unwrap();
     told(series(0, 0, 0)).await;
+}
+
+/// What is scraped from the running program under each name: the series, and the families of which prose speaks.
+fn metrics_in(exposition: &str) -> BTreeSet<String> {
+    let types = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types
+        .flat_map(|line| {
+            let (family, kind) = line.split_once(' ').unwrap();
+            let endings = match kind {
+                "counter" => &["_total"][..],
+                "histogram" => &["", "_bucket", "_count", "_sum"],
+                "info" => &["_info"],
+                "gauge" => &[""],
+                other => panic!("a metric of the kind {other}: {line}"),
+            };
+            endings.iter().map(move |ending| format!("{family}{ending}"))
+        })
+        .collect()
+}
+
+/// The metrics of which a file under `deploy/monitoring` speaks.
+fn metrics_named_in(file: &str) -> BTreeSet<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../deploy/monitoring")
+        .join(file);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words
+        .filter(|word| word.starts_with("krm_stream_") || word.starts_with("watch_sessions_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn what_alerts_and_the_dashboard_ask_for_is_scraped_from_the_running_program() {
+    let server = api_server().await;
+    let file = kubeconfig(&[("one", &server)]);
+    let flags = [
+        "--kubeconfig",
+        path(&file),
+        "--declared-streams",
+        "--allow",
+        "configmaps",
+    ];
+    let demo = Demo::start(&flags).await;
+    // Cycles are counted by projection: there must be one.
+    let mut stream = Stream::open(&demo, "version=v1&resource=configmaps&namespace=shop", &[]).await;
+    stream.until(|event| event["type"] == "synced").await;
+    let (_, exposition) = demo.read("/metrics", &[]).await;
+    let scraped = metrics_in(&exposition);
+    for (file, at_least) in [("alerts.yaml", 12), ("dashboard.json", 20)] {
+        let named = metrics_named_in(file);
+        assert!(named.len() >= at_least, "{file}: {named:?}");
+        let missing: Vec<&String> = named.difference(&scraped).collect();
+        assert!(
+            missing.is_empty(),
+            "{file} asks for {missing:?}, which are not in:\n{exposition}"
+        );
+    }
 }
 
 #[tokio::test]
