@@ -16,8 +16,9 @@ impl Gateway {
     /// From now on nothing is delivered to such a stream before its caller is found to be allowed by a check that was asked
     /// after this call. That holds for streams that are still opening, and for checks that are in flight: what they are
     /// answered no longer counts. A stream whose caller is denied, whose check is not answered within
-    /// `reauthorization_timeout` of this call, or whose projection would be another one, ends; the others go on. A stream that
-    /// ends anyway, as by [`drain`](Self::drain), is not asked about: what it has not handed out is dropped.
+    /// `reauthorization_timeout` of this call, or whose projection would be another one, ends; the others go on. Where a stream
+    /// comes to hear that it is allowed only after that time, since its reader took nothing meanwhile, it is checked anew. One
+    /// that ends anyway, as by [`drain`](Self::drain), is not asked about: what it has not handed out is dropped.
     ///
     /// The authorizer and the projection policy are asked, with the principal that the resolver gave when the stream began: a
     /// login that ended must be known to one of them.

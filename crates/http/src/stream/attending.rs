@@ -3,11 +3,11 @@
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use krm_stream_protocol::StreamError;
+use krm_stream_protocol::{ProjectionName, StreamError};
 use tokio::time::Instant;
 
 use super::GatewayStream;
-use super::checking::Timed;
+use super::checking::{Found, Timed};
 use super::stage::{Ending, Stage};
 use crate::gateway::{News, Place};
 
@@ -18,7 +18,7 @@ impl GatewayStream {
             News::None => {}
             News::Recheck(trigger) => {
                 self.waiting = None;
-                self.recheck(trigger, unsent);
+                self.check(trigger, unsent);
             }
             News::End { error, is_in_doubt } => {
                 self.waiting = None;
@@ -26,24 +26,32 @@ impl GatewayStream {
             }
         }
         self.check_on_time(unsent);
-        if let Poll::Ready(answer) = self.standing.poll_answer(cx) {
-            let allowed = answer.and_then(|granted| self.stage.finds_granted(&granted));
-            match allowed {
-                Ok(()) => self
-                    .timed
-                    .answered(self.host.settings.reauthorization_interval, Instant::now()),
-                Err(error) => self.cut_off(error, unsent),
+        while let Poll::Ready(found) = self.standing.poll_found(cx) {
+            match found {
+                Found::Allowed(granted) => self.is_allowed_again(&granted, unsent),
+                Found::AllowedTooLate => self.check(Instant::now(), unsent),
+                Found::Refused(error) => self.cut_off(error, unsent),
             }
         }
     }
 
-    fn recheck(&mut self, trigger: Instant, unsent: &mut BytesMut) {
+    fn is_allowed_again(&mut self, granted: &ProjectionName, unsent: &mut BytesMut) {
+        match self.stage.finds_granted(granted) {
+            Ok(()) => self
+                .timed
+                .answered(self.host.settings.reauthorization_interval, Instant::now()),
+            Err(error) => self.cut_off(error, unsent),
+        }
+    }
+
+    /// There is a reason to check the stream, since `trigger`. One that is still to be let in, or begins a cycle, looks for
+    /// rechecks by itself.
+    fn check(&mut self, trigger: Instant, unsent: &mut BytesMut) {
         if let Some(entered) = self.stage.checked() {
             self.standing.begin(&self.host, &entered.request, trigger);
-            return;
+        } else {
+            self.end_without_check(unsent);
         }
-        // A check at a cycle's begin looks for rechecks by itself.
-        self.end_without_check(unsent);
     }
 
     fn is_told_to_end(&mut self, error: StreamError, is_in_doubt: bool, unsent: &mut BytesMut) {
@@ -73,17 +81,11 @@ impl GatewayStream {
             return;
         }
         let now = Instant::now();
-        if !self.timed.is_due(now) {
-            return;
-        }
-        if let Some(entered) = self.stage.checked() {
-            self.standing.begin(&self.host, &entered.request, now);
+        if self.timed.is_due(now) && (self.stage.checked().is_some() || self.stage.is_ending()) {
             self.waiting = None;
             self.timed
                 .begins(self.host.settings.reauthorization_interval, now);
-        } else if self.stage.is_ending() {
-            self.timed = Timed::Never;
-            self.end_without_check(unsent);
+            self.check(now, unsent);
         }
     }
 }

@@ -23,6 +23,17 @@ pub(super) enum Standing {
     },
 }
 
+/// What a check found.
+pub(super) enum Found {
+    /// The caller is allowed, with this projection.
+    Allowed(ProjectionName),
+    /// The caller was allowed, and that came to be heard only after the time that the answer had: as nobody polls a stream whose
+    /// reader takes nothing. It is as old as that, and says nothing of now.
+    AllowedTooLate,
+    /// The stream ends with this.
+    Refused(StreamError),
+}
+
 /// When a stream is checked for no other reason than that time has passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Timed {
@@ -53,14 +64,18 @@ impl Standing {
         };
     }
 
-    /// The answer, if one has just come.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<ProjectionName, StreamError>> {
+    /// What the check found, if that has just come.
+    pub(super) fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<Found> {
         match self {
             Self::Good => Poll::Pending,
-            Self::Checking { answer, .. } => {
-                let answer = std::task::ready!(answer.as_mut().poll(cx));
+            Self::Checking { deadline, answer } => {
+                let found = match std::task::ready!(answer.as_mut().poll(cx)) {
+                    Ok(_) if *deadline < Instant::now() => Found::AllowedTooLate,
+                    Ok(granted) => Found::Allowed(granted),
+                    Err(error) => Found::Refused(error),
+                };
                 *self = Self::Good;
-                Poll::Ready(answer)
+                Poll::Ready(found)
             }
         }
     }

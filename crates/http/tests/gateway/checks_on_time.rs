@@ -235,3 +235,77 @@ async fn checks_that_take_longer_than_the_interval_still_let_something_through()
         assert!(asked.elapsed() <= takes + SECOND / 2);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_allowed_that_is_heard_after_its_time_is_asked_for_again() {
+    for by in ["time", "recheck"] {
+        for is_still_allowed in [true, false] {
+            let (upstream, mut script) = ScriptedUpstream::new();
+            let (authorizer, mut questions) = AskedAuthorizer::new();
+            let gateway = timed(builder(&upstream).authorizer(authorizer));
+            let mut frames = open(&gateway, "ada");
+            let opening = async {
+                questions.allow_next().await;
+                script.next_open().await.accept_with([], "1")
+            };
+            let (reset, session) = tokio::join!(next(&mut frames), opening);
+            assert_eq!(type_of(&reset.unwrap()), "reset");
+            assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
+            if by == "recheck" {
+                gateway.recheck(|_, _| true);
+            }
+            let mut question = tokio::select! {
+                event = next(&mut frames) => panic!("{event:?}"),
+                question = questions.next() => question,
+            };
+            question.send();
+            session.send(WatchEvent::Added(config_map("canary", 2, "v")));
+            // Its reader stops reading; the answer comes, and waits.
+            question.answer(Ok(()));
+            tokio::time::sleep(TIMEOUT + SECOND).await;
+            let heard = Instant::now();
+            let again = tokio::select! {
+                event = next(&mut frames) => panic!("{by}: {event:?} on the strength of an old answer"),
+                again = questions.next() => again,
+            };
+            assert_eq!(again.trigger, Some(heard), "{by}");
+            // The time of this one is its own.
+            tokio::select! {
+                event = next(&mut frames) => panic!("{by}: {event:?}"),
+                () = tokio::time::sleep(TIMEOUT / 2) => {}
+            }
+            if is_still_allowed {
+                again.answer(Ok(()));
+                assert_eq!(type_of(&next(&mut frames).await.unwrap()), "added");
+            } else {
+                again.deny();
+                assert_eq!(code_of(&next(&mut frames).await.unwrap()), "FORBIDDEN");
+                assert_eq!(next(&mut frames).await, None);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_allowed_that_is_heard_late_and_in_time_counts() {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let (authorizer, mut questions) = AskedAuthorizer::new();
+    let gateway = timed(builder(&upstream).authorizer(authorizer));
+    let mut frames = open(&gateway, "ada");
+    let opening = async {
+        questions.allow_next().await;
+        script.next_open().await.accept_with([], "1")
+    };
+    let (_, session) = tokio::join!(next(&mut frames), opening);
+    assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
+    let question = tokio::select! {
+        event = next(&mut frames) => panic!("{event:?}"),
+        question = questions.next() => question,
+    };
+    session.send(WatchEvent::Added(config_map("a", 2, "v")));
+    let deadline = question.trigger.unwrap() + TIMEOUT;
+    question.answer(Ok(()));
+    tokio::time::sleep_until(deadline).await;
+    assert_eq!(type_of(&next(&mut frames).await.unwrap()), "added");
+    assert!(questions.try_next().is_none());
+}
