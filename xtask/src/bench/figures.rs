@@ -21,7 +21,9 @@ pub(crate) enum Bar {
     /// At most so many times the limit's.
     Times(f64),
     AtMost(f64),
-    /// In every run.
+    /// In every run, on any machine.
+    MoreThan(f64),
+    /// In every run, on any machine.
     Exactly(f64),
     /// Within ± 20 % of this, or within what is noise at this size.
     Near {
@@ -73,6 +75,7 @@ impl Figure {
         let never = self.gateway.iter().find(|value| !value.is_finite());
         let wrong = || match self.bar? {
             Bar::Exactly(value) => self.gateway.iter().find(|one| !is_exactly(**one, value)),
+            Bar::MoreThan(least) => self.gateway.iter().find(|one| **one <= least),
             Bar::Times(_) | Bar::AtMost(_) | Bar::Near { .. } | Bar::NoMoreThan { .. } => None,
         };
         never.or_else(wrong).copied().or_else(|| median(&self.gateway))
@@ -102,6 +105,7 @@ impl Figure {
         };
         let reaches = |measured: f64| match bar {
             Bar::Times(most) | Bar::AtMost(most) => measured <= most,
+            Bar::MoreThan(least) => measured > least,
             Bar::Exactly(value) => is_exactly(measured, value),
             Bar::Near { value, noise } => (measured - value).abs() <= (NEAR * value.abs()).max(noise),
             Bar::NoMoreThan { value, noise } => measured - value <= (NEAR * value.abs()).max(noise),
@@ -109,7 +113,7 @@ impl Figure {
         // Beside a value that never came nothing is near.
         let is_known = match bar {
             Bar::Near { value, .. } | Bar::NoMoreThan { value, .. } => value.is_finite(),
-            Bar::Times(_) | Bar::AtMost(_) | Bar::Exactly(_) => true,
+            Bar::Times(_) | Bar::AtMost(_) | Bar::MoreThan(_) | Bar::Exactly(_) => true,
         };
         Some(is_known && measured.is_some_and(|measured| measured.is_finite() && reaches(measured)))
     }
@@ -119,6 +123,7 @@ impl Figure {
             None => String::new(),
             Some(Bar::Times(most)) => format!("≤ {most} × limit"),
             Some(Bar::AtMost(most)) => format!("≤ {most}"),
+            Some(Bar::MoreThan(least)) => format!("> {least}"),
             Some(Bar::Exactly(value)) => format!("= {value}"),
             Some(Bar::Near { value, noise }) if noise > 0.0 => {
                 format!("{} ± 20 %, or ± {noise} {}", number(value), self.unit)
@@ -131,7 +136,7 @@ impl Figure {
     }
 
     /// Why the figure did not come out, or is not what it has to be whatever the machine: a value is missing or never
-    /// came, or an exact one is another. How fast something was is not asked.
+    /// came, or one that is the same on any machine is another. How fast something was is not asked.
     pub(crate) fn fault(&self) -> Option<String> {
         let named = |what: String| Some(format!("{}: {}: {what}", self.scenario, self.name));
         let Some(value) = self.gateway_value() else {
@@ -141,7 +146,7 @@ impl Figure {
             return named(number(value));
         }
         match self.bar {
-            Some(Bar::Exactly(_)) if self.is_reached() != Some(true) => named(format!(
+            Some(Bar::Exactly(_) | Bar::MoreThan(_)) if self.is_reached() != Some(true) => named(format!(
                 "{} {}, not {}",
                 number(value),
                 self.unit,
@@ -149,7 +154,12 @@ impl Figure {
             )),
             Some(Bar::Times(_)) if self.limit_value().is_none() => named("no value of the limit".to_owned()),
             Some(
-                Bar::Times(_) | Bar::AtMost(_) | Bar::Exactly(_) | Bar::Near { .. } | Bar::NoMoreThan { .. },
+                Bar::Times(_)
+                | Bar::AtMost(_)
+                | Bar::MoreThan(_)
+                | Bar::Exactly(_)
+                | Bar::Near { .. }
+                | Bar::NoMoreThan { .. },
             )
             | None => None,
         }
@@ -264,6 +274,7 @@ mod tests {
         let bars = [
             Bar::Times(1.5),
             Bar::AtMost(1.0),
+            Bar::MoreThan(-1.0),
             Bar::Exactly(0.0),
             Bar::near(0.0),
         ];
@@ -308,6 +319,19 @@ mod tests {
             (Some(false), Some(3.0))
         );
         assert_eq!(figure.fault().as_deref(), Some("x: gaps: 3 events, not = 0"));
+    }
+
+    #[test]
+    fn what_has_to_be_more_is_more_in_every_run_on_any_machine() {
+        let more = |values: &[f64]| {
+            let mut figure = Figure::new("x", "watches", "requests").bar(Bar::MoreThan(1.0));
+            figure.gateway = values.to_vec();
+            (figure.is_reached(), figure.fault())
+        };
+        assert_eq!(more(&[2.0, 9.0]), (Some(true), None));
+        let fault = Some("x: watches: 1 requests, not > 1".to_owned());
+        assert_eq!(more(&[1.0]), (Some(false), fault.clone()));
+        assert_eq!(more(&[9.0, 1.0, 9.0]), (Some(false), fault));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) cycles: u64,
+    /// Cycles after the first of their connection.
+    pub(crate) later_cycles: u64,
     pub(crate) synced: u64,
     /// Objects before the `synced` of their cycle.
     pub(crate) snapshot: u64,
@@ -53,6 +55,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn add(&mut self, other: &Self) {
         self.cycles += other.cycles;
+        self.later_cycles += other.later_cycles;
         self.synced += other.synced;
         self.snapshot += other.snapshot;
         self.live += other.live;
@@ -184,6 +187,7 @@ impl Events {
         match kind {
             Kind::Reset => {
                 self.in_cycle = true;
+                self.tally.later_cycles += u64::from(self.tally.cycles > 0);
                 self.tally.cycles += 1;
                 if let Keeping::Stamps(held) = &mut self.keeping {
                     held.cycle += 1;
@@ -294,6 +298,20 @@ mod tests {
         );
         assert_eq!((tally.heartbeats, tally.gaps, tally.newest), (1, 1, 13));
         assert!(reader.is_synced());
+    }
+
+    #[test]
+    fn what_begins_anew_within_a_connection_is_counted_apart_from_what_connections_begin_with() {
+        let mut sum = Tally::default();
+        for resets in [1, 1, 3] {
+            let mut reader = Reader::new(Numbering::Strict, Keeping::Nothing);
+            for cycle in 0..resets {
+                let text = event(2 * cycle + 1, "reset", "") + &event(2 * cycle + 2, "synced", "");
+                reader.read_body(text.as_bytes(), |_| {});
+            }
+            sum.add(reader.tally());
+        }
+        assert_eq!((sum.cycles, sum.later_cycles), (5, 2));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bench::BenchError;
 use crate::bench::figures::{Bar, Figure};
-use crate::bench::load::Load;
+use crate::bench::load::{Load, Tally};
 use crate::bench::servers::Server;
 use crate::bench::statistics::median;
 use crate::wait;
@@ -128,30 +128,106 @@ pub(super) fn run(settings: &Settings, scenario: &'static str) -> Result<Vec<Fig
     let ended = (0..load.places())
         .filter(|reader| load.end_of(*reader).is_some())
         .count();
-    let tally = load.tally();
     let mean = |from: f64, to: f64| {
         let minute = memory.iter().filter(|(at, _)| (from..to).contains(at));
         median(&minute.map(|(_, kib)| kib / 1024.0).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
     };
     let length = settings.soak.as_secs_f64();
-    let first = mean(0.0, plan.compared);
-    Ok(vec![
-        Figure::new(scenario, "memory in the first minute", "MiB").of(first),
+    let seen = Seen {
+        first: mean(0.0, plan.compared),
+        last: mean(length - plan.compared, f64::INFINITY),
+        peak: observed.peak_memory()? / 1024.0,
+        joins,
+        watches: server.changing().count("watch")?,
+        tally: load.tally(),
+        ended,
+        converged,
+    };
+    Ok(figures(scenario, &seen, plan.streams))
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Seen {
+    /// The gateway's memory in the first and the last minute, and the most, in MiB.
+    first: f64,
+    last: f64,
+    peak: f64,
+    joins: u64,
+    /// How often the API server was asked for a watch.
+    watches: u64,
+    tally: Tally,
+    /// How many readers the server ended.
+    ended: usize,
+    converged: usize,
+}
+
+fn figures(scenario: &'static str, seen: &Seen, streams: usize) -> Vec<Figure> {
+    let tally = &seen.tally;
+    vec![
+        Figure::new(scenario, "memory in the first minute", "MiB").of(seen.first),
         Figure::new(scenario, "memory in the last minute", "MiB")
-            .of(mean(length - plan.compared, f64::INFINITY))
-            .bar(Bar::near(first)),
-        Figure::new(scenario, "peak memory", "MiB").of(observed.peak_memory()? / 1024.0),
-        Figure::new(scenario, "joins", "readers").of(joins as f64),
+            .of(seen.last)
+            .bar(Bar::near(seen.first)),
+        Figure::new(scenario, "peak memory", "MiB").of(seen.peak),
+        Figure::new(scenario, "joins", "readers").of(seen.joins as f64),
+        // The first is no recycled one, and without one that is, the next figure tells nothing.
         Figure::new(scenario, "watches asked upstream", "requests")
-            .of(server.changing().count("watch")? as f64),
+            .of(seen.watches as f64)
+            .bar(Bar::MoreThan(1.0)),
+        Figure::new(scenario, "resets after a connection's first", "resets")
+            .of(tally.later_cycles as f64)
+            .bar(Bar::Exactly(0.0)),
         Figure::new(scenario, "readers that the server ended", "readers")
-            .of(ended as f64)
+            .of(seen.ended as f64)
             .bar(Bar::Exactly(0.0)),
         Figure::new(scenario, "errors told and gaps", "events")
             .of((tally.errors + tally.gaps + tally.unreadable) as f64)
             .bar(Bar::Exactly(0.0)),
         Figure::new(scenario, "converged at the end", "readers")
-            .of(converged as f64)
-            .bar(Bar::Exactly(plan.streams as f64)),
-    ])
+            .of(seen.converged as f64)
+            .bar(Bar::Exactly(streams as f64)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::faults;
+
+    fn seen(watches: u64, later_cycles: u64) -> Seen {
+        Seen {
+            first: 100.0,
+            last: 101.0,
+            peak: 110.0,
+            joins: 20,
+            watches,
+            tally: Tally {
+                cycles: 20 + later_cycles,
+                later_cycles,
+                ..Tally::default()
+            },
+            ended: 0,
+            converged: 20,
+        }
+    }
+
+    #[test]
+    fn watches_that_are_recycled_without_a_reset_reach_every_bar() {
+        let figures = figures("soak", &seen(2, 0), 20);
+        assert!(figures.iter().all(|figure| figure.is_reached() != Some(false)));
+        assert_eq!(faults(&figures), [""; 0]);
+    }
+
+    #[test]
+    fn a_reset_that_a_recycled_watch_costs_misses_its_bar_and_so_does_a_run_without_one() {
+        assert_eq!(
+            faults(&figures("soak", &seen(5, 20), 20)),
+            ["soak: resets after a connection's first: 20 resets, not = 0"]
+        );
+        assert_eq!(
+            faults(&figures("soak", &seen(1, 0), 20)),
+            ["soak: watches asked upstream: 1 requests, not > 1"]
+        );
+    }
 }
