@@ -121,6 +121,28 @@ fn ports_are_those_that_the_program_listens_on() {
     assert!(image.contains(&format!("EXPOSE {} {}", port("http"), port("admin"))));
 }
 
+/// A patch names arguments by their place.
+#[test]
+fn the_patch_for_ipv6_replaces_the_addresses_that_are_listened_on() {
+    let page = crate::files::text("deploy/README.md");
+    let arguments = strings(&container()["args"]);
+    let replaced: Vec<(String, String)> = page
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- {op: replace, path: "))
+        .filter_map(|line| line.strip_suffix("\"}")?.split_once(", value: \""))
+        .map(|(place, value)| {
+            let place = place.strip_prefix("/spec/template/spec/containers/0/args/");
+            let place: usize = place.and_then(|place| place.parse().ok()).expect("a place");
+            (arguments[place].clone(), value.to_owned())
+        })
+        .collect();
+    assert_eq!(replaced.len(), 2, "{page}");
+    for (argument, value) in replaced {
+        assert_eq!(argument.replace("=0.0.0.0:", "=[::]:"), value);
+        assert_ne!(argument, value);
+    }
+}
+
 #[test]
 fn probes_ask_for_paths_that_are_there_at_a_host_that_is_allowed() {
     let container = container();
