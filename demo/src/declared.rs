@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use krm_stream_declared::{
     DeclaredCounts, DeclaredPolicy, DeclaredStreams, DeclaredStreamsError, LeaseSettings, LeaseSettingsError,
-    StreamCounts,
+    PublishingCounts, StreamCounts,
 };
 use krm_stream_http::Gateway;
 use krm_stream_metrics::{DeclaredStates, Registry, register_declared_streams};
@@ -96,10 +96,13 @@ pub(crate) fn register(registry: &mut Registry, counts: DeclaredCounts) {
             replaying,
             blocked,
         } = counts.now();
+        let PublishingCounts { publishes, unwritten } = counts.publishing();
         DeclaredStates {
             ready,
             replaying,
             blocked,
+            publishes,
+            unwritten,
         }
     });
 }

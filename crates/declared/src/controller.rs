@@ -21,7 +21,7 @@ pub use self::builder::{DeclaredStreamsBuilder, DeclaredStreamsError};
 use self::telling::Telling;
 use crate::api::Api;
 use crate::clock::Clock;
-use crate::counts::Counting;
+use crate::counts::{Counted, Counting};
 use crate::holding::Holding;
 use crate::watching::{Seen, Watching};
 use crate::{
@@ -137,7 +137,7 @@ impl DeclaredStreams {
         tokio::pin!(shutdown);
         loop {
             running.act();
-            running.controller.counts.set(running.reconciler.counts());
+            running.count();
             let due = running.reconciler.next_due().map(|due| clock.instant(due));
             tokio::select! {
                 () = &mut shutdown => break,
@@ -238,6 +238,13 @@ struct Running {
 }
 
 impl Running {
+    fn count(&self) {
+        self.controller.counts.set(Counted {
+            streams: self.reconciler.counts(),
+            publishing: self.reconciler.publishing(),
+        });
+    }
+
     /// Does what the reconciler says.
     fn act(&mut self) {
         loop {

@@ -1,4 +1,4 @@
-//! How many declared streams are in each state, for the figures of a host.
+//! How declared streams are and whether their status is published, for the figures of a host.
 
 use std::iter::Sum;
 use std::sync::Arc;
@@ -43,24 +43,46 @@ impl Sum for StreamCounts {
     }
 }
 
-/// Reads the [`StreamCounts`] of a controller at any time, also while it runs. After its end they are the last ones.
+/// Whether what is known of declared streams gets into their status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublishingCounts {
+    /// This replica is the one that publishes: it holds the Lease, or there is none to hold.
+    pub publishes: bool,
+    /// The resources whose latest write did not succeed, and which it tries to write again. None where it does not publish.
+    pub unwritten: usize,
+}
+
+/// Reads the [`StreamCounts`] and [`PublishingCounts`] of a controller at any time, also while it runs. After its end they are
+/// the last ones.
 #[derive(Clone, Debug)]
-pub struct DeclaredCounts(watch::Receiver<StreamCounts>);
+pub struct DeclaredCounts(watch::Receiver<Counted>);
 
 impl DeclaredCounts {
-    /// How it is now. Does not block but for the moment in which it is written.
+    /// How streams are now. Does not block but for the moment in which it is written.
     pub fn now(&self) -> StreamCounts {
-        *self.0.borrow()
+        self.0.borrow().streams
     }
+
+    /// How publishing goes now. Does not block but for the moment in which it is written.
+    pub fn publishing(&self) -> PublishingCounts {
+        self.0.borrow().publishing
+    }
+}
+
+/// All that is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) streams: StreamCounts,
+    pub(crate) publishing: PublishingCounts,
 }
 
 /// Where a controller writes them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counting(Arc<watch::Sender<StreamCounts>>);
+pub(crate) struct Counting(Arc<watch::Sender<Counted>>);
 
 impl Counting {
-    pub(crate) fn set(&self, counts: StreamCounts) {
-        self.0.send_replace(counts);
+    pub(crate) fn set(&self, counted: Counted) {
+        self.0.send_replace(counted);
     }
 
     pub(crate) fn reader(&self) -> DeclaredCounts {

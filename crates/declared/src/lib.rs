@@ -65,7 +65,7 @@ mod watching;
 mod writer;
 
 pub use controller::{DeclaredStreams, DeclaredStreamsBuilder, DeclaredStreamsError};
-pub use counts::{DeclaredCounts, StreamCounts};
+pub use counts::{DeclaredCounts, PublishingCounts, StreamCounts};
 pub use definition::{CRD_FILE, custom_resource_definition, definition_json};
 pub use error::DeclaredStreamError;
 pub use lease::{LeaseSettings, LeaseSettingsError};

@@ -28,7 +28,7 @@ use krm_stream_shared::FeedReport;
 use krm_stream_status::{AfterWrite, EventPlan, Timestamp, WritePlan};
 
 use self::resource::Resource;
-use crate::{DeclaredPolicy, ReadResource, StreamCounts, WarmScope};
+use crate::{DeclaredPolicy, PublishingCounts, ReadResource, StreamCounts, WarmScope};
 
 /// A feed that is kept for one declared stream. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -277,6 +277,15 @@ impl Reconciler {
     /// How all streams are, as far as it was told: not only what was published.
     pub fn counts(&self) -> StreamCounts {
         self.resources.values().map(Resource::counts).sum()
+    }
+
+    /// Whether this replica publishes, and of how many resources the latest write did not succeed.
+    pub fn publishing(&self) -> PublishingCounts {
+        let unwritten = self.resources.values().filter(|resource| resource.is_unwritten());
+        PublishingCounts {
+            publishes: self.publishes,
+            unwritten: if self.publishes { unwritten.count() } else { 0 },
+        }
     }
 
     fn publish_all(&mut self, now: Now) {

@@ -1,4 +1,4 @@
-//! How many declared streams are in each state, which no observation tells and their controller knows.
+//! How declared streams are, and whether their status is published: no observation tells that, and their controller knows.
 
 use std::fmt;
 
@@ -11,8 +11,12 @@ use prometheus_client::registry::Registry;
 const NAME: &str = "krm_stream_declared_streams";
 const HELP: &str = "Declared streams now, by state.";
 const LABEL: &str = "state";
+const PUBLISHING: &str = "krm_stream_declared_publishing";
+const PUBLISHING_HELP: &str = "1 if this replica publishes the status of declared streams, else 0.";
+const UNWRITTEN: &str = "krm_stream_declared_statuses_unwritten";
+const UNWRITTEN_HELP: &str = "Resources of declared streams whose latest status could not be written yet.";
 
-/// How many declared streams are in each state.
+/// How many declared streams are in each state, and how the publishing of their status goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredStates {
     /// They have a complete snapshot and follow it.
@@ -21,13 +25,18 @@ pub struct DeclaredStates {
     pub replaying: usize,
     /// They do not go on for now.
     pub blocked: usize,
+    /// This replica is the one that publishes.
+    pub publishes: bool,
+    /// The resources whose latest status could not be written yet.
+    pub unwritten: usize,
 }
 
 /// Asks for the numbers at each scrape.
 struct DeclaredStreams<F>(F);
 
-/// Registers the gauge `krm_stream_declared_streams`, with one series for each `state`: `ready`, `replaying`, `blocked`. All
-/// three are there from the start. `states` is called at each scrape and must not block.
+/// Registers the gauge `krm_stream_declared_streams`, with one series for each `state`: `ready`, `replaying`, `blocked`; all
+/// three are there from the start. And the gauges `krm_stream_declared_publishing` and
+/// `krm_stream_declared_statuses_unwritten`. `states` is called at each scrape and must not block.
 pub fn register_declared_streams(
     registry: &mut Registry,
     states: impl Fn() -> DeclaredStates + Send + Sync + 'static,
@@ -47,14 +56,25 @@ impl<F: Fn() -> DeclaredStates + Send + Sync + 'static> Collector for DeclaredSt
             ready,
             replaying,
             blocked,
+            publishes,
+            unwritten,
         } = (self.0)();
         let mut family = encoder.encode_descriptor(NAME, HELP, None, MetricType::Gauge)?;
         for (state, count) in [("ready", ready), ("replaying", replaying), ("blocked", blocked)] {
-            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-            gauge.encode(family.encode_family(&[(LABEL, state)])?)?;
+            gauge(count).encode(family.encode_family(&[(LABEL, state)])?)?;
+        }
+        for (name, help, value) in [
+            (PUBLISHING, PUBLISHING_HELP, usize::from(publishes)),
+            (UNWRITTEN, UNWRITTEN_HELP, unwritten),
+        ] {
+            gauge(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         Ok(())
     }
+}
+
+fn gauge(value: usize) -> ConstGauge {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -73,6 +93,7 @@ mod tests {
         register_declared_streams(&mut registry, move || DeclaredStates {
             ready: 2,
             blocked: counted.load(Ordering::Relaxed),
+            publishes: true,
             ..DeclaredStates::default()
         });
         let expected = |blocked: usize| {
@@ -82,6 +103,13 @@ mod tests {
                  krm_stream_declared_streams{{state=\"ready\"}} 2\n\
                  krm_stream_declared_streams{{state=\"replaying\"}} 0\n\
                  krm_stream_declared_streams{{state=\"blocked\"}} {blocked}\n\
+                 # HELP krm_stream_declared_publishing 1 if this replica publishes the status of declared streams, else 0.\n\
+                 # TYPE krm_stream_declared_publishing gauge\n\
+                 krm_stream_declared_publishing 1\n\
+                 # HELP krm_stream_declared_statuses_unwritten Resources of declared streams whose latest status could not be \
+                 written yet.\n\
+                 # TYPE krm_stream_declared_statuses_unwritten gauge\n\
+                 krm_stream_declared_statuses_unwritten 0\n\
                  # EOF\n"
             )
         };

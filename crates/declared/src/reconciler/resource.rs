@@ -372,6 +372,11 @@ impl Resource {
         self.failures = self.failures.saturating_add(1);
     }
 
+    /// Whether its latest write did not succeed.
+    pub(super) const fn is_unwritten(&self) -> bool {
+        self.failures > 0 && !matches!(self.publishing, Publishing::Gone)
+    }
+
     /// When it has something to do without being told anything.
     pub(super) fn due(&self) -> Option<Moment> {
         match &self.publishing {

@@ -1,9 +1,12 @@
 //! What a host is told in figures.
 
-use krm_stream_declared::StreamCounts;
+use krm_stream_declared::{PublishingCounts, StreamCounts};
+use krm_stream_simulator::Rule;
 use serde_json::json;
 
 use crate::world::{World, configmaps};
+
+const GROUP: &str = "krm-stream.github.io";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_can_count_streams_by_state_at_any_time() {
@@ -25,4 +28,28 @@ async fn a_host_can_count_streams_by_state_at_any_time() {
         ..StreamCounts::default()
     };
     world.until(|| replica.counts.now() == counted).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_can_tell_who_publishes_and_that_a_status_is_refused() {
+    let world = World::installed().await;
+    let holder = world.start(Some("pod-1"));
+    world.until(|| holder.counts.publishing().publishes).await;
+    let waiting = world.start(Some("pod-2"));
+    world.simulator.access().set_rules([
+        Rule::allow(),
+        Rule::deny()
+            .verbs(["patch"])
+            .resource(GROUP, "declaredstreams/status"),
+    ]);
+    world.declare("shop", &json!([configmaps("settings", "shop")]));
+    let publishing = |publishes, unwritten| PublishingCounts { publishes, unwritten };
+    world
+        .until(|| holder.counts.publishing() == publishing(true, 1))
+        .await;
+    assert_eq!(waiting.counts.publishing(), publishing(false, 0));
+    world.simulator.access().set_rules([]);
+    world
+        .until(|| holder.counts.publishing() == publishing(true, 0))
+        .await;
 }

@@ -216,6 +216,8 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("krm_stream_build_info", "info", &["version"]),
     ("krm_stream_consumer_resyncs_total", "counter", &[]),
     ("krm_stream_cycles_started_total", "counter", &["projection"]),
+    ("krm_stream_declared_publishing", "gauge", &[]),
+    ("krm_stream_declared_statuses_unwritten", "gauge", &[]),
     ("krm_stream_declared_streams", "gauge", &["state"]),
     ("krm_stream_delivered_bytes_total", "counter", &[]),
     ("krm_stream_delivery_timeouts_total", "counter", &[]),

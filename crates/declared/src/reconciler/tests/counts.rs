@@ -37,3 +37,20 @@ fn streams_are_counted_as_they_are_also_where_no_status_can_be_written() {
     cluster.reconciler.deleted("u-1");
     assert_eq!(cluster.reconciler.counts(), StreamCounts::default());
 }
+
+#[test]
+fn a_status_that_cannot_be_written_is_counted_until_it_is_by_the_one_that_publishes() {
+    let publishing = |publishes, unwritten| PublishingCounts { publishes, unwritten };
+    let mut cluster = Cluster::new(&["a"]);
+    assert_eq!(cluster.reconciler.publishing(), publishing(true, 0));
+    cluster.out.clear();
+    cluster.fail();
+    assert_eq!(cluster.reconciler.publishing(), publishing(true, 1));
+    let now = cluster.now();
+    cluster.reconciler.publishes(now, false);
+    assert_eq!(cluster.reconciler.publishing(), publishing(false, 0));
+    cluster.reconciler.publishes(now, true);
+    assert_eq!(cluster.reconciler.publishing(), publishing(true, 1));
+    cluster.settle();
+    assert_eq!(cluster.reconciler.publishing(), publishing(true, 0));
+}
