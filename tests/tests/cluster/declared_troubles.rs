@@ -245,10 +245,14 @@ pub(crate) async fn an_expired_version_is_replayed_without_a_warning() {
     let namespace = api.create_namespace().await;
     without_the_definition_the_gateway_serves_all_the_same(&api, &namespace).await;
     install(&api).await;
+    let declared = Declared::create(&api, &[stream_of("limitranges", &namespace)]).await;
+    // No gateway runs: tools wait for one.
+    let untaken = declared.object().await.expect("it is there");
+    assert_eq!(untaken["status"]["observedGeneration"], -1, "{untaken}");
+    assert_eq!(reading(&untaken), Reading::InProgress, "{untaken}");
     let link = Link::to(&api).await;
     let flags = ["--declared-streams", "--allow", "limitranges"];
     let gateway = Gateway::start_with(&link.kubeconfig(), &flags).await;
-    let declared = Declared::create(&api, &[stream_of("limitranges", &namespace)]).await;
     declared.until_ready().await;
     let told = declared.until_told("AllStreamsReady").await;
 
