@@ -116,8 +116,9 @@ impl Feed {
     /// more turns than `patience`: those that are stuck or slow must not hold up the others. Returns how many turns went by.
     async fn settled(&self, patience: u32) -> u32 {
         self.state.rouse();
-        let (mut unsettled, mut stuck_for) = (self.state.unsettled(), 0);
-        for turns in 0..patience {
+        let mut unsettled = self.state.unsettled();
+        let (mut turns, mut stuck_for) = (0, 0);
+        while turns < patience && stuck_for < STUCK_AFTER {
             let settled = std::future::poll_fn(|cx| self.state.poll_settled(cx));
             if timeout(TURN, settled).await.is_ok() {
                 return turns;
@@ -126,13 +127,10 @@ impl Feed {
             tokio::task::yield_now().await;
             let before = std::mem::replace(&mut unsettled, self.state.unsettled());
             stuck_for = if unsettled < before { 0 } else { stuck_for + 1 };
-            if stuck_for == STUCK_AFTER {
-                self.state.give_up_unsettled();
-                return turns + 1;
-            }
+            turns += 1;
         }
         self.state.give_up_unsettled();
-        patience
+        turns
     }
 
     /// Where what happens to the sessions is told.

@@ -41,6 +41,19 @@ enum Accepting {
     Paused(Option<TcpSocket>),
 }
 
+impl Accepting {
+    /// No more from now on. Returns what accepted until now.
+    fn pause(&mut self) -> Option<Acceptor> {
+        match std::mem::replace(self, Self::Paused(None)) {
+            Self::Yes(acceptor) => Some(acceptor),
+            paused @ Self::Paused(_) => {
+                *self = paused;
+                None
+            }
+        }
+    }
+}
+
 impl Simulator {
     /// Settings other than the defaults.
     pub fn builder() -> Builder {
@@ -144,20 +157,13 @@ impl Simulator {
     ///
     /// If the future is dropped, the stop goes on by itself.
     pub async fn pause(&self) {
-        let before = std::mem::replace(&mut *self.accepting(), Accepting::Paused(None));
-        let bound = match before {
-            Accepting::Yes(acceptor) => {
-                acceptor.stop().await;
-                self.bind().ok()
+        let acceptor = self.accepting().pause();
+        if let Some(acceptor) = acceptor {
+            acceptor.stop().await;
+            if let Accepting::Paused(bound @ None) = &mut *self.accepting() {
+                *bound = self.bind().ok();
             }
-            Accepting::Paused(bound) => bound,
-        };
-        let mut accepting = self.accepting();
-        match &mut *accepting {
-            Accepting::Paused(none @ None) => *none = bound,
-            Accepting::Paused(Some(_)) | Accepting::Yes(_) => {}
         }
-        drop(accepting);
         self.shared.close_vanished();
     }
 

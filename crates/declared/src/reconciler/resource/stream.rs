@@ -36,7 +36,7 @@ impl Stream {
     ) -> WatchStream {
         let mut state = self.state.clone();
         if let Some((kept, _)) = &self.feed {
-            let own = reports.into_iter().filter(|(feed, _)| *feed == *kept);
+            let own = reports.into_iter().filter(|(feed, _)| feed == kept);
             own.for_each(|(_, report)| tell(&mut state, report));
         }
         state

@@ -67,8 +67,7 @@ impl Pace {
         let refill = u32::try_from(refill).unwrap_or(u32::MAX);
         self.patience = self.patience.saturating_add(refill).min(MOST_PATIENCE);
         // What is less than a whole turn counts the next time.
-        let counted_at = self.counted_at.since_origin();
-        self.counted_at = Moment::after_origin(counted_at.saturating_add(REFILL.saturating_mul(refill)));
+        self.counted_at = self.counted_at + REFILL.saturating_mul(refill);
         self.patience.max(LEAST_PATIENCE)
     }
 
