@@ -10,7 +10,8 @@ use krm_stream_protocol::{Partition, Principal, StreamError, Subject, WatchEvent
 use tokio::time::Instant;
 
 use super::support::{
-    AsCaller, AskedAuthorizer, QUERY, ScriptedUpstream, Seam, builder, code_of, config_map, scope, type_of,
+    AsCaller, AskedAuthorizer, QUERY, Question, Questions, Script, ScriptedSession, ScriptedUpstream, Seam,
+    builder, code_of, config_map, scope, type_of,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,6 +35,31 @@ fn open(gateway: &Gateway, user: &str) -> Frames {
 async fn next(frames: &mut Frames) -> Option<String> {
     let frame = frames.next().await?;
     Some(String::from_utf8(frame.json().to_vec()).unwrap())
+}
+
+/// A stream of which all is delivered that there is.
+async fn synced(
+    gateway: &Gateway,
+    questions: &mut Questions,
+    script: &mut Script,
+) -> (Frames, ScriptedSession) {
+    let mut frames = open(gateway, "ada");
+    let opening = async {
+        questions.allow_next().await;
+        script.next_open().await.accept_with([], "1")
+    };
+    let (reset, session) = tokio::join!(next(&mut frames), opening);
+    assert_eq!(type_of(&reset.unwrap()), "reset");
+    assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
+    (frames, session)
+}
+
+/// The next time that the stream is checked, until when nothing comes.
+async fn next_question(frames: &mut Frames, questions: &mut Questions) -> Question {
+    tokio::select! {
+        event = next(frames) => panic!("{event:?}"),
+        question = questions.next() => question,
+    }
 }
 
 /// Reads to the end, and says when something last came before it.
@@ -168,14 +194,7 @@ async fn a_check_on_time_is_a_reason_of_its_own_and_is_bounded_by_it() {
     let (upstream, mut script) = ScriptedUpstream::new();
     let (authorizer, mut questions) = AskedAuthorizer::new();
     let gateway = timed(builder(&upstream).authorizer(authorizer));
-    let mut frames = open(&gateway, "ada");
-    let opening = async {
-        questions.allow_next().await;
-        script.next_open().await.accept_with([], "1")
-    };
-    let (reset, session) = tokio::join!(next(&mut frames), opening);
-    assert_eq!(type_of(&reset.unwrap()), "reset");
-    assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
+    let (frames, session) = synced(&gateway, &mut questions, &mut script).await;
     let reader = tokio::spawn(read_out(frames));
     let question = questions.next().await;
     let trigger = question.trigger.unwrap();
@@ -243,21 +262,11 @@ async fn an_allowed_that_is_heard_after_its_time_is_asked_for_again() {
             let (upstream, mut script) = ScriptedUpstream::new();
             let (authorizer, mut questions) = AskedAuthorizer::new();
             let gateway = timed(builder(&upstream).authorizer(authorizer));
-            let mut frames = open(&gateway, "ada");
-            let opening = async {
-                questions.allow_next().await;
-                script.next_open().await.accept_with([], "1")
-            };
-            let (reset, session) = tokio::join!(next(&mut frames), opening);
-            assert_eq!(type_of(&reset.unwrap()), "reset");
-            assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
+            let (mut frames, session) = synced(&gateway, &mut questions, &mut script).await;
             if by == "recheck" {
                 gateway.recheck(|_, _| true);
             }
-            let mut question = tokio::select! {
-                event = next(&mut frames) => panic!("{event:?}"),
-                question = questions.next() => question,
-            };
+            let mut question = next_question(&mut frames, &mut questions).await;
             question.send();
             session.send(WatchEvent::Added(config_map("canary", 2, "v")));
             // Its reader stops reading; the answer comes, and waits.
@@ -291,17 +300,8 @@ async fn an_allowed_that_is_heard_late_and_in_time_counts() {
     let (upstream, mut script) = ScriptedUpstream::new();
     let (authorizer, mut questions) = AskedAuthorizer::new();
     let gateway = timed(builder(&upstream).authorizer(authorizer));
-    let mut frames = open(&gateway, "ada");
-    let opening = async {
-        questions.allow_next().await;
-        script.next_open().await.accept_with([], "1")
-    };
-    let (_, session) = tokio::join!(next(&mut frames), opening);
-    assert_eq!(type_of(&next(&mut frames).await.unwrap()), "synced");
-    let question = tokio::select! {
-        event = next(&mut frames) => panic!("{event:?}"),
-        question = questions.next() => question,
-    };
+    let (mut frames, session) = synced(&gateway, &mut questions, &mut script).await;
+    let question = next_question(&mut frames, &mut questions).await;
     session.send(WatchEvent::Added(config_map("a", 2, "v")));
     let deadline = question.trigger.unwrap() + TIMEOUT;
     question.answer(Ok(()));

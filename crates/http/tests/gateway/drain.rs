@@ -8,11 +8,10 @@ use krm_stream_protocol::{SessionEnd, UpstreamError, UpstreamErrorKind, WatchEve
 use tokio::time::Instant;
 
 use super::support::{
-    AskedAuthorizer, Connection, QUERY, Questions, Recorder, Script, ScriptedUpstream, Seam, builder,
-    code_of, config_map, get, nothing_comes,
+    AskedAuthorizer, Connection, MOMENT, QUERY, Questions, Recorder, Script, ScriptedUpstream, Seam, builder,
+    code_of, config_map, get, is_opening, nothing_comes,
 };
 
-const MOMENT: Duration = Duration::from_millis(10);
 const SPREAD: Duration = Duration::from_secs(20);
 
 fn retry_after_ms(event: &str) -> u64 {
@@ -87,10 +86,7 @@ async fn while_access_is_being_checked() {
 async fn while_the_upstream_is_being_opened() {
     let (gateway, mut questions, mut script) = asked(|builder| builder);
     let mut connection = get(&gateway, QUERY);
-    let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-        questions.allow_next().await;
-        script.next_open().await
-    });
+    let opening = is_opening(&mut connection, &mut questions, &mut script).await;
     drains(&gateway, connection).await;
     tokio::time::sleep(MOMENT).await;
     assert!(opening.is_abandoned());

@@ -8,10 +8,8 @@ use krm_stream_protocol::{Observation, SessionEnd, StreamError, UpstreamError};
 
 use super::random::Random;
 use super::support::{
-    Connection, QUERY, Recorder, ScriptedUpstream, Seam, builder, code_of, get, get_as, nothing_comes,
+    Connection, MOMENT, QUERY, Recorder, ScriptedUpstream, Seam, builder, code_of, get, get_as, nothing_comes,
 };
-
-const MOMENT: Duration = Duration::from_millis(10);
 
 async fn is_refused(connection: Connection) -> String {
     let event = connection.only_event().await;

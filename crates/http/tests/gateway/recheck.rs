@@ -11,11 +11,9 @@ use krm_stream_protocol::{
 use tokio::time::Instant;
 
 use super::support::{
-    AskedAuthorizer, Connection, QUERY, Questions, Recorder, Script, ScriptedSession, ScriptedUpstream, Seam,
-    builder, code_of, config_map, get, get_as, nothing_comes,
+    AskedAuthorizer, Connection, MOMENT, QUERY, Questions, Recorder, Script, ScriptedSession,
+    ScriptedUpstream, Seam, builder, code_of, config_map, get, get_as, is_opening, nothing_comes,
 };
-
-const MOMENT: Duration = Duration::from_millis(10);
 
 /// A gateway whose checks the test answers.
 fn asked() -> (GatewayBuilder, Questions, Script) {
@@ -105,10 +103,7 @@ async fn a_stream_that_is_still_opening_is_checked_again_before_its_first_event(
         let (builder, mut questions, mut script) = asked();
         let gateway = builder.build().unwrap();
         let mut connection = get(&gateway, QUERY);
-        let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-            questions.allow_next().await;
-            script.next_open().await
-        });
+        let opening = is_opening(&mut connection, &mut questions, &mut script).await;
         assert_eq!(gateway.recheck(|_, _| true), 1);
         let trigger = Instant::now();
         let _session = opening.accept_with([config_map("canary", 1, "v")], "1");

@@ -3,52 +3,25 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use krm_stream_http::Gateway;
 use krm_stream_protocol::{Principal, Subject, WatchEvent};
 use tokio::time::Instant;
 
 use super::support::{
-    AskedAuthorizer, Connection, QUERY, Questions, ScriptedSession, ScriptedUpstream, builder, code_of,
-    config_map, get, nothing_comes, scope, small_and_large, type_of,
+    AskedAuthorizer, Connection, MOMENT, QUERY, ScriptedUpstream, builder, code_of, config_map, is_cut_off,
+    scope, stalled_after, type_of,
 };
 
-const MOMENT: Duration = Duration::from_millis(10);
 const SPREAD: Duration = Duration::from_secs(20);
 const INTERVAL: Duration = Duration::from_secs(20);
 
-/// A stream whose reader has taken so many chunks of what was written, and takes no more.
-async fn stalled_after(taken: usize) -> (Gateway, Connection, Questions, ScriptedSession) {
-    let (upstream, mut script) = ScriptedUpstream::new();
-    let (authorizer, mut questions) = AskedAuthorizer::new();
-    let gateway = builder(&upstream).authorizer(authorizer).build().unwrap();
-    let mut connection = get(&gateway, QUERY);
-    let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-        questions.allow_next().await;
-        script.next_open().await
-    });
-    let session = opening.accept_with(small_and_large(), "1");
-    tokio::time::sleep(MOMENT).await;
-    for _ in 0..taken {
-        let _ = tokio::time::timeout(MOMENT, connection.chunk_events()).await;
-    }
-    connection.skip_received();
-    (gateway, connection, questions, session)
-}
-
-/// Nothing comes of what was written; the farewell, where no event was begun. Whether it came.
-async fn is_cut_off(connection: &mut Connection, told: &str) -> bool {
-    let before = connection.raw().len();
-    let last = connection.next().await;
-    if before == 0 || connection.raw()[..before].ends_with(b"\n\n") {
-        let last = last.unwrap();
-        assert_eq!(code_of(&last), "UPSTREAM_UNAVAILABLE", "{told}");
-        assert!(last.contains("shutting down"), "{told}: {last}");
-        assert_eq!(connection.next().await, None, "{told}");
-        return true;
-    }
-    assert_eq!(last, None, "{told}");
-    assert_eq!(connection.raw().len(), before, "{told}");
-    false
+/// It is cut off with the farewell, where no event was begun. Whether that came.
+async fn is_dropped(connection: &mut Connection, told: &str) -> bool {
+    let Some(last) = is_cut_off(connection, told).await else {
+        return false;
+    };
+    assert_eq!(code_of(&last), "UPSTREAM_UNAVAILABLE", "{told}");
+    assert!(last.contains("shutting down"), "{told}: {last}");
+    true
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +41,7 @@ async fn a_recheck_and_a_drain_in_any_order_drop_what_was_not_handed_out() {
                     _ => gateway.drain(SPREAD),
                 }
             }
-            if is_cut_off(&mut connection, told).await {
+            if is_dropped(&mut connection, told).await {
                 between += 1;
             } else {
                 within += 1;
@@ -95,7 +68,7 @@ async fn a_recheck_of_a_stream_that_sends_its_rest_drops_it() {
         if is_over {
             assert_eq!(connection.next().await, None);
         } else {
-            is_cut_off(&mut connection, &format!("drain, chunk, recheck after {taken}")).await;
+            is_dropped(&mut connection, &format!("drain, chunk, recheck after {taken}")).await;
         }
         gateway.drained().await;
     }

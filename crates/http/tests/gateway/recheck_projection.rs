@@ -4,17 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use krm_stream_http::GatewayBuilder;
+use krm_stream_http::{Gateway, GatewayBuilder};
 use krm_stream_protocol::{
     Principal, ProjectionName, SessionEnd, Subject, UpstreamError, UpstreamErrorKind, WatchEvent,
 };
 
 use super::support::{
-    AskedAuthorizer, Connection, OpenRequest, QUERY, Questions, Script, ScriptedUpstream, Seam, builder,
-    code_of, config_map, get, nothing_comes, scope, text_of,
+    AskedAuthorizer, Connection, MOMENT, OpenRequest, QUERY, Questions, Script, ScriptedUpstream, Seam,
+    builder, code_of, config_map, get, is_opening, nothing_comes, scope, text_of,
 };
 
-const MOMENT: Duration = Duration::from_millis(10);
 const FULL: &str = "krm-full/v1";
 const SPEC: &str = "krm-spec/v1";
 
@@ -43,6 +42,13 @@ fn granting(name: &'static str) -> (GatewayBuilder, Granted, Questions, Script) 
     (builder, granted, questions, script)
 }
 
+/// It is checked again, and allowed.
+async fn is_checked(gateway: &Gateway, connection: &mut Connection, questions: &mut Questions) {
+    gateway.recheck(|_, _| true);
+    nothing_comes(connection, MOMENT).await;
+    questions.allow_next().await;
+}
+
 /// It is told to come back, and gets nothing else.
 async fn ends_for_another_projection(connection: &mut Connection) {
     let before = connection.raw().len();
@@ -62,10 +68,7 @@ async fn a_projection_that_is_taken_away_while_the_upstream_opens_is_not_served(
         let (builder, granted, mut questions, mut script) = granting(FULL);
         let gateway = builder.build().unwrap();
         let mut connection = get(&gateway, QUERY);
-        let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-            questions.allow_next().await;
-            script.next_open().await
-        });
+        let opening = is_opening(&mut connection, &mut questions, &mut script).await;
         granted.is_now(SPEC);
         assert_eq!(gateway.recheck(|_, _| true), 1);
         nothing_comes(&mut connection, MOMENT).await;
@@ -121,15 +124,10 @@ async fn a_projection_that_changes_between_two_checks_of_an_opening_stream_ends_
     let (builder, granted, mut questions, mut script) = granting(FULL);
     let gateway = builder.build().unwrap();
     let mut connection = get(&gateway, QUERY);
-    let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-        questions.allow_next().await;
-        script.next_open().await
-    });
+    let opening = is_opening(&mut connection, &mut questions, &mut script).await;
     for name in [FULL, SPEC] {
         granted.is_now(name);
-        gateway.recheck(|_, _| true);
-        nothing_comes(&mut connection, MOMENT).await;
-        questions.allow_next().await;
+        is_checked(&gateway, &mut connection, &mut questions).await;
         if name == FULL {
             nothing_comes(&mut connection, MOMENT).await;
         }
@@ -144,21 +142,14 @@ async fn a_projection_that_stays_is_served_after_any_number_of_checks() {
     let (builder, _granted, mut questions, mut script) = granting(FULL);
     let gateway = builder.build().unwrap();
     let mut connection = get(&gateway, QUERY);
-    let ((), opening) = tokio::join!(nothing_comes(&mut connection, MOMENT), async {
-        questions.allow_next().await;
-        script.next_open().await
-    });
+    let opening = is_opening(&mut connection, &mut questions, &mut script).await;
     for _ in 0..3 {
-        gateway.recheck(|_, _| true);
-        nothing_comes(&mut connection, MOMENT).await;
-        questions.allow_next().await;
+        is_checked(&gateway, &mut connection, &mut questions).await;
         nothing_comes(&mut connection, MOMENT).await;
     }
     let _session = opening.accept_with([config_map("a", 1, "v")], "1");
     assert_eq!(connection.types(3).await, ["reset", "added", "synced"]);
-    gateway.recheck(|_, _| true);
-    nothing_comes(&mut connection, MOMENT).await;
-    questions.allow_next().await;
+    is_checked(&gateway, &mut connection, &mut questions).await;
     nothing_comes(&mut connection, MOMENT).await;
 }
 
@@ -193,9 +184,7 @@ async fn a_later_cycle_is_held_to_its_own_projection_and_not_to_the_one_before()
     let gateway = builder.build().unwrap();
     let mut connection = get(&gateway, QUERY);
     let opening = in_its_second_cycle(&mut connection, &granted, SPEC, &mut questions, &mut script).await;
-    gateway.recheck(|_, _| true);
-    nothing_comes(&mut connection, MOMENT).await;
-    questions.allow_next().await;
+    is_checked(&gateway, &mut connection, &mut questions).await;
     nothing_comes(&mut connection, MOMENT).await;
     let session = opening.accept_with([config_map("a", 2, "v")], "2");
     let events = connection.events(4).await;
@@ -204,9 +193,7 @@ async fn a_later_cycle_is_held_to_its_own_projection_and_not_to_the_one_before()
     // And to that one, from then on.
     granted.is_now(FULL);
     session.send(WatchEvent::Added(config_map("canary", 3, "w")));
-    gateway.recheck(|_, _| true);
-    nothing_comes(&mut connection, MOMENT).await;
-    questions.allow_next().await;
+    is_checked(&gateway, &mut connection, &mut questions).await;
     ends_for_another_projection(&mut connection).await;
 }
 
@@ -217,9 +204,7 @@ async fn a_later_cycle_that_goes_back_to_the_first_projection_while_it_opens_end
     let mut connection = get(&gateway, QUERY);
     let opening = in_its_second_cycle(&mut connection, &granted, SPEC, &mut questions, &mut script).await;
     granted.is_now(FULL);
-    gateway.recheck(|_, _| true);
-    nothing_comes(&mut connection, MOMENT).await;
-    questions.allow_next().await;
+    is_checked(&gateway, &mut connection, &mut questions).await;
     nothing_comes(&mut connection, MOMENT).await;
     let _session = opening.accept_with([config_map("canary", 2, "v")], "2");
     ends_for_another_projection(&mut connection).await;

@@ -10,14 +10,18 @@ mod socket;
 use std::time::Duration;
 
 use bytes::Bytes;
+use krm_stream_http::Gateway;
 use krm_stream_protocol::Object;
 
-pub(crate) use asked::{AskedAuthorizer, Questions};
+pub(crate) use asked::{AskedAuthorizer, Question, Questions};
 pub(crate) use connection::{Connection, code_of, text_of, type_of};
 pub(crate) use recorder::{Recorder, Reports};
 pub(crate) use scripted::{OpenRequest, Script, ScriptedSession, ScriptedUpstream};
 pub(crate) use seams::{AsCaller, Seam, builder, get, get_as, scope, scope_policy};
 pub(crate) use socket::SocketStream;
+
+/// Longer than a stream takes for whatever it can do at once.
+pub(crate) const MOMENT: Duration = Duration::from_millis(10);
 
 /// The scope that most tests ask for.
 pub(crate) const QUERY: &str = "version=v1&resource=configmaps&namespace=app";
@@ -60,6 +64,50 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
         tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(),
         "{what}"
     );
+}
+
+/// Lets a stream in, and lets it go as far as it can: it waits for its upstream to open.
+pub(crate) async fn is_opening(
+    connection: &mut Connection,
+    questions: &mut Questions,
+    script: &mut Script,
+) -> OpenRequest {
+    let opening = async {
+        questions.allow_next().await;
+        script.next_open().await
+    };
+    let ((), opening) = tokio::join!(nothing_comes(connection, MOMENT), opening);
+    opening
+}
+
+/// A stream whose reader has taken so many chunks of [`small_and_large`] objects, and takes no more.
+pub(crate) async fn stalled_after(taken: usize) -> (Gateway, Connection, Questions, ScriptedSession) {
+    let (upstream, mut script) = ScriptedUpstream::new();
+    let (authorizer, mut questions) = AskedAuthorizer::new();
+    let gateway = builder(&upstream).authorizer(authorizer).build().unwrap();
+    let mut connection = get(&gateway, QUERY);
+    let opening = is_opening(&mut connection, &mut questions, &mut script).await;
+    let session = opening.accept_with(small_and_large(), "1");
+    tokio::time::sleep(MOMENT).await;
+    // What a consumer would have of it.
+    for _ in 0..taken {
+        let _ = tokio::time::timeout(MOMENT, connection.chunk_events()).await;
+    }
+    connection.skip_received();
+    (gateway, connection, questions, session)
+}
+
+/// Nothing comes of what was written, and the stream is over. The error in its place, where no event was begun.
+pub(crate) async fn is_cut_off(connection: &mut Connection, told: &str) -> Option<String> {
+    let before = connection.raw().len();
+    let last = connection.next().await;
+    if before == 0 || connection.raw()[..before].ends_with(b"\n\n") {
+        assert_eq!(connection.next().await, None, "{told}");
+        return Some(last.unwrap());
+    }
+    assert_eq!(last, None, "{told}");
+    assert_eq!(connection.raw().len(), before, "{told}");
+    None
 }
 
 /// Lets the stream go as far as it can in this time, in which nothing may come of it but heartbeats.
