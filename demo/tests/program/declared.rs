@@ -33,6 +33,19 @@ async fn api_server() -> Simulator {
     simulator
 }
 
+/// The program, which keeps the config maps warm that are declared there.
+async fn start(server: &Simulator) -> Demo {
+    let file = kubeconfig(&[("one", server)]);
+    let flags = [
+        "--kubeconfig",
+        path(&file),
+        "--declared-streams",
+        "--allow",
+        "configmaps",
+    ];
+    Demo::start(&flags).await
+}
+
 /// Until the figures have each of these lines.
 async fn until_told(demo: &Demo, lines: &[&str]) {
     let deadline = Instant::now() + WITHIN;
@@ -49,15 +62,7 @@ async fn until_told(demo: &Demo, lines: &[&str]) {
 #[tokio::test]
 async fn the_figures_tell_how_many_declared_streams_are_ready_and_how_many_are_not() {
     let server = api_server().await;
-    let file = kubeconfig(&[("one", &server)]);
-    let flags = [
-        "--kubeconfig",
-        path(&file),
-        "--declared-streams",
-        "--allow",
-        "configmaps",
-    ];
-    let demo = Demo::start(&flags).await;
+    let demo = start(&server).await;
     let series = |ready: usize, replaying: usize, blocked: usize| {
         [("ready", ready), ("replaying", replaying), ("blocked", blocked)]
             .map(|(state, count)| format!("krm_stream_declared_streams{{state=\"{state}\"}} {count}"))
@@ -112,15 +117,7 @@ fn metrics_named_in(file: &str) -> BTreeSet<String> {
 #[tokio::test]
 async fn what_alerts_and_the_dashboard_ask_for_is_scraped_from_the_running_program() {
     let server = api_server().await;
-    let file = kubeconfig(&[("one", &server)]);
-    let flags = [
-        "--kubeconfig",
-        path(&file),
-        "--declared-streams",
-        "--allow",
-        "configmaps",
-    ];
-    let demo = Demo::start(&flags).await;
+    let demo = start(&server).await;
     // Cycles are counted by projection: there must be one.
     let mut stream = Stream::open(&demo, "version=v1&resource=configmaps&namespace=shop", &[]).await;
     stream.until(|event| event["type"] == "synced").await;

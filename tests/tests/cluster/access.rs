@@ -1,6 +1,7 @@
 //! Rights: taken away under an open watch, and different for each caller.
 
 use krm_stream_protocol::{ErrorCode, Scope};
+use serde_json::{Value, json};
 
 use crate::api_server::ApiServer;
 use crate::expectation::Versions;
@@ -212,6 +213,21 @@ pub(crate) fn user(name: &str) -> serde_json::Value {
 
 pub(crate) fn group(name: &str) -> serde_json::Value {
     serde_json::json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name})
+}
+
+/// Waits until the API server's own authorizer gives this answer. It learns of a binding a little later than it answers its
+/// creation, or its removal.
+pub(crate) async fn until_reviewed(api: &ApiServer, asked: &Value, allowed: bool) {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked,
+    });
+    until(&format!("{asked} is allowed: {allowed}"), async || {
+        let answer = api
+            .create("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review)
+            .await;
+        (answer["status"]["allowed"] == allowed).then_some(())
+    })
+    .await;
 }
 
 /// Removes the binding that [`let_read`] made.

@@ -259,7 +259,8 @@ pub(crate) async fn open_watches(api: &ApiServer, resource: &str) -> u64 {
 
 /// How many have ended.
 pub(crate) async fn ended_watches(api: &ApiServer, resource: &str) -> u64 {
-    api.metric("apiserver_request_total", &of_kind(resource)).await
+    let [ended] = ended_watches_of(api, [resource]).await;
+    ended
 }
 
 /// The same of several kinds, at one time.

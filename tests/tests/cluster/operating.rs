@@ -5,14 +5,13 @@ use std::path::{Component, Path, PathBuf};
 use krm_stream_protocol::ErrorCode;
 use tempfile::TempDir;
 
-use crate::access::user;
+use crate::access::{until_reviewed, user};
 use crate::api_server::ApiServer;
 use crate::expectation::Versions;
 use crate::gateway::{Gateway, USER};
 use crate::identity::Kubeconfig;
 use crate::objects::{built, config_map, config_maps, has_value};
 use crate::reach::let_read;
-use crate::wait::until;
 
 /// An overlay of `deploy/kustomize`, as a site makes it its own: with names that nobody else has.
 pub(crate) struct Site {
@@ -246,20 +245,9 @@ pub(crate) async fn the_gateway_runs_with_the_rights_of_the_manifests(api: &ApiS
 /// Whether the gateway's own account may do this, once the authorizer has learnt of all roles.
 async fn may(api: &ApiServer, site: &Site, verb: &str, resource: &str, expected: bool) {
     let account = format!("system:serviceaccount:{}:{}", site.namespace, site.account());
-    let review = serde_json::json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": account, "resourceAttributes": attributes(verb, resource, &site.namespace)},
-    });
-    until(
-        &format!("{account}: {verb} {resource} is {expected}"),
-        async || {
-            let answer = api
-                .create("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review)
-                .await;
-            (answer["status"]["allowed"] == expected).then_some(())
-        },
-    )
-    .await;
+    let attributes = attributes(verb, resource, &site.namespace);
+    let asked = serde_json::json!({"user": account, "resourceAttributes": attributes});
+    until_reviewed(api, &asked, expected).await;
 }
 
 fn attributes(verb: &str, resource: &str, namespace: &str) -> serde_json::Value {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::access::{GROUPS, group, take_away};
+use crate::access::{GROUPS, group, take_away, until_reviewed};
 use crate::api_server::{ApiServer, text};
 use crate::gateway::{Gateway, USER};
 use crate::objects::{config_map, config_maps, path, set_value};
@@ -137,17 +137,8 @@ async fn ends_of_delivery(api: &ApiServer, flags: &[&str], then: impl Fn(&Gatewa
 /// Waits until the API server's own authorizer denies it, of which it learns a little later than it answers the removal.
 async fn until_denied(api: &ApiServer, namespace: &str) {
     let attributes = json!({"verb": "watch", "resource": "configmaps", "namespace": namespace});
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": "caller-0", "groups": ["readers"], "resourceAttributes": attributes},
-    });
-    until("the API server's authorizer learns of it", async || {
-        let answer = api
-            .create("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review)
-            .await;
-        (answer["status"]["allowed"] == false).then_some(())
-    })
-    .await;
+    let asked = json!({"user": "caller-0", "groups": ["readers"], "resourceAttributes": attributes});
+    until_reviewed(api, &asked, false).await;
 }
 
 /// How many streams the gateway has refused.

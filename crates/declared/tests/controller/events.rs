@@ -1,6 +1,6 @@
 //! Events that an API server does not take, or not at once.
 
-use krm_stream_simulator::{Ending, Fault, RequestMatch, Rule, Status, Verb};
+use krm_stream_simulator::{Fault, RequestMatch, Status, Verb};
 use serde_json::json;
 
 use crate::world::{World, configmaps};
@@ -21,8 +21,7 @@ async fn an_event_that_is_not_taken_at_once_is_recorded_once() {
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     world.until_told_ready().await;
     assert_eq!(faults.hits(refused), 2);
-    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(told, ["Replaying", "AllStreamsReady"]);
+    assert_eq!(world.reasons(), ["Replaying", "AllStreamsReady"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,13 +32,7 @@ async fn a_status_tells_the_truth_while_no_event_can_be_recorded_and_the_events_
     let _replica = world.start(None);
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     world.until_ready("shop").await;
-    world.simulator.access().set_rules([
-        Rule::allow(),
-        Rule::deny().verbs(["list", "watch"]).resource("", "configmaps"),
-    ]);
-    world
-        .simulator
-        .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+    world.forbid(&["list", "watch"]);
     world
         .until(|| world.ready("shop") == ("False".into(), "WatchNotPermitted".into()))
         .await;
@@ -47,6 +40,8 @@ async fn a_status_tells_the_truth_while_no_event_can_be_recorded_and_the_events_
 
     faults.remove(silent);
     world.until(|| world.events().len() == 3).await;
-    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(told, ["Replaying", "AllStreamsReady", "WatchNotPermitted"]);
+    assert_eq!(
+        world.reasons(),
+        ["Replaying", "AllStreamsReady", "WatchNotPermitted"]
+    );
 }

@@ -10,8 +10,8 @@ mod watching;
 mod world;
 
 use krm_stream_simulator::{
-    BodyFault, Ending, Fault, ReceivedRequest, RequestMatch, Rule, Simulator, Status, StreamAction,
-    StreamPoint, Verb,
+    BodyFault, Ending, Fault, ReceivedRequest, RequestMatch, Simulator, Status, StreamAction, StreamPoint,
+    Verb,
 };
 use serde_json::json;
 
@@ -72,14 +72,7 @@ async fn removed_rights_are_one_warning_in_words_and_their_return_is_ready_again
     // An Event comes after the write that it tells of.
     world.until(|| world.events().len() == 2).await;
     let events = world.events().len();
-    let access = world.simulator.access();
-    access.set_rules([
-        Rule::allow(),
-        Rule::deny().verbs(["list", "watch"]).resource("", "configmaps"),
-    ]);
-    world
-        .simulator
-        .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+    world.forbid(&["list", "watch"]);
     world
         .until(|| world.condition("shop", "Stalled").0 == "True")
         .await;
@@ -96,7 +89,7 @@ async fn removed_rights_are_one_warning_in_words_and_their_return_is_ready_again
     let warned = [("Warning".to_owned(), "WatchNotPermitted".to_owned())];
     assert_eq!(world.events().split_off(events), warned);
 
-    access.set_rules([]);
+    world.simulator.access().set_rules([]);
     world.until_ready("shop").await;
     assert_eq!(world.condition("shop", "Stalled").0, "False");
 }
@@ -117,14 +110,7 @@ async fn who_may_list_and_not_watch_is_warned_of_once_however_often_it_is_tried(
         world.until_ready("shop").await;
         world.until(|| world.events().len() == 2).await;
         let (writes, events) = (world.status_writes(), world.events().len());
-        let access = world.simulator.access();
-        access.set_rules([
-            Rule::allow(),
-            Rule::deny().verbs(["watch"]).resource("", "configmaps"),
-        ]);
-        world
-            .simulator
-            .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+        world.forbid(&["watch"]);
         world.until(|| world.events().len() > events).await;
         let (watches, lists) = (world.watches("configmaps"), world.lists("configmaps"));
         world.until(|| world.watches("configmaps") >= watches + 3).await;
@@ -134,7 +120,7 @@ async fn who_may_list_and_not_watch_is_warned_of_once_however_often_it_is_tried(
         assert_eq!(world.events().split_off(events), warned);
         assert_eq!(world.status_writes(), writes + 1);
 
-        access.set_rules([]);
+        world.simulator.access().set_rules([]);
         world.until_ready("shop").await;
         world.until_told_ready().await;
         assert_eq!(world.events().len(), events + 2);
@@ -428,6 +414,5 @@ async fn a_write_that_is_stored_and_whose_answer_is_lost_is_told_of_once() {
     world.declare("shop", &json!([configmaps("settings", "shop")]));
     world.until_told_ready().await;
     assert_eq!(faults.hits(unanswered), 2);
-    let told: Vec<String> = world.events().into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(told, ["Replaying", "AllStreamsReady"]);
+    assert_eq!(world.reasons(), ["Replaying", "AllStreamsReady"]);
 }

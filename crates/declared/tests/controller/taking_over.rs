@@ -1,6 +1,6 @@
 //! Replicas that begin while the status says that all is ready.
 
-use krm_stream_simulator::{Ending, Fault, FaultId, RequestMatch, Rule};
+use krm_stream_simulator::{Fault, FaultId, RequestMatch};
 use serde_json::json;
 
 use super::world::{Replica, World, configmaps, is_lease_write, is_of};
@@ -106,14 +106,7 @@ async fn one_that_takes_over_and_may_not_read_says_so_at_once() {
     let (_, writes, events) = world.published("shop");
     first.stop().await;
     world.until(|| world.holder().as_deref() == Some("pod-2")).await;
-    let rules = [
-        Rule::allow(),
-        Rule::deny().verbs(["list", "watch"]).resource("", "configmaps"),
-    ];
-    world.simulator.access().set_rules(rules);
-    world
-        .simulator
-        .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+    world.forbid(&["list", "watch"]);
     world
         .until(|| world.ready("shop") == ("False".into(), "WatchNotPermitted".into()))
         .await;

@@ -15,7 +15,7 @@ use krm_stream_protocol::{
     SessionEndReason, Target, Upstream,
 };
 use krm_stream_shared::{FeedSettings, Feeds};
-use krm_stream_simulator::{Ending, ReceivedRequest, RequestMatch, Resource, Simulator, Verb};
+use krm_stream_simulator::{Ending, ReceivedRequest, RequestMatch, Resource, Rule, Simulator, Verb};
 use krm_stream_upstream_kube::{KubeUpstream, KubeUpstreamBuilder};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -218,6 +218,16 @@ impl World {
             .end_watches(&RequestMatch::watch().resource(resource), Ending::Close);
     }
 
+    /// Takes these rights to config maps away, and ends the watches that were opened by them.
+    pub(crate) fn forbid(&self, verbs: &[&str]) {
+        let denied = Rule::deny()
+            .verbs(verbs.iter().copied())
+            .resource("", "configmaps");
+        self.simulator.access().set_rules([Rule::allow(), denied]);
+        self.simulator
+            .end_watches(&RequestMatch::watch().resource("configmaps"), Ending::Close);
+    }
+
     pub(crate) async fn until(&self, condition: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !condition() {
@@ -282,6 +292,11 @@ impl World {
             .iter()
             .map(|event| (text(event, "type"), text(event, "reason")))
             .collect()
+    }
+
+    /// The reason of each Event, in that order.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.events().into_iter().map(|(_, reason)| reason).collect()
     }
 
     pub(crate) fn event(&self, number: usize) -> Value {
