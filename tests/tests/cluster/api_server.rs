@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::metrics;
 use crate::wait::WITHIN;
@@ -105,12 +108,12 @@ impl ApiServer {
 
     /// The lines of an answer that goes on, such as a watch, up to the first that is the last one wanted.
     pub(crate) async fn lines_until(&self, path: &str, is_last: impl Fn(&str) -> bool) -> Vec<String> {
-        let request = Request::get(format!("http://{}{path}", self.address)).body(Full::default());
-        let request = request.expect("a path of these tests is a legal one");
-        let answer = timeout(WITHIN, self.client.request(request)).await;
-        let response = answer
-            .unwrap_or_else(|_| panic!("no answer within {WITHIN:?}: {path}"))
-            .expect("kubectl proxy answers");
+        let response = timeout(
+            WITHIN,
+            self.answer(&Method::GET, path, "application/json", &Bytes::new()),
+        )
+        .await
+        .unwrap_or_else(|_| panic!("no answer within {WITHIN:?}: {path}"));
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         let (mut body, mut rest, mut lines) = (response.into_body(), Vec::new(), Vec::new());
         loop {
@@ -195,14 +198,8 @@ impl ApiServer {
         content_type: &str,
         body: Bytes,
     ) -> (StatusCode, Bytes) {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("http://{}{path}", self.address))
-            .header("Content-Type", content_type)
-            .body(Full::new(body))
-            .expect("a path of these tests is a legal one");
         let exchange = async {
-            let response = self.client.request(request).await.expect("kubectl proxy answers");
+            let response = self.answer(&method, path, content_type, &body).await;
             let status = response.status();
             let body = response
                 .into_body()
@@ -214,6 +211,35 @@ impl ApiServer {
         timeout(WITHIN, exchange)
             .await
             .unwrap_or_else(|_| panic!("no answer within {WITHIN:?}: {path}"))
+    }
+
+    /// The answer to a request that is made again, as often as that is asked for, when the API server says to come
+    /// back later: one that has started anew says so of each kind until it has read all its objects.
+    ///
+    /// Such a request was not carried out
+    /// ([RFC 6585](https://www.rfc-editor.org/rfc/rfc6585#section-4)), so none is carried out twice.
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        content_type: &str,
+        body: &Bytes,
+    ) -> Response<Incoming> {
+        loop {
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("http://{}{path}", self.address))
+                .header(CONTENT_TYPE, content_type)
+                .body(Full::new(body.clone()))
+                .expect("a path of these tests is a legal one");
+            let response = self.client.request(request).await.expect("kubectl proxy answers");
+            if response.status() != StatusCode::TOO_MANY_REQUESTS {
+                return response;
+            }
+            let after = response.headers().get(RETRY_AFTER);
+            let after = after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+            sleep(Duration::from_secs(after.unwrap_or(1))).await;
+        }
     }
 }
 
